@@ -60,6 +60,7 @@ _SAMPLE: Final = (
     Column("cause", Kind.TEXT),
     Column("unsupported", Kind.TEXT),
 )
+_CAUSES: Final = Column("cause_p", Kind.SCORE), Column("cause_right", Kind.TEXT)
 _EXACT: Final = 2**53
 """Smaller whole numbers are exact as a double."""
 MAX_KEYS: Final = 50
@@ -75,17 +76,17 @@ class SampleTable:
     columns: tuple[Column, ...]
     keys: tuple[str, ...]
     """The keys of the metadata with a column."""
-    causes: Mapping[str, str]
-    """By question, the cause that a diagnosis has shown."""
+    causes: Mapping[str, tuple[str, float, str]]
+    """By question, the cause that a diagnosis has shown, its p-value, and the right answers in each arm."""
 
     @classmethod
-    def of(cls, run: Run, causes: Mapping[str, str] = MappingProxyType({})) -> SampleTable:
+    def of(cls, run: Run, causes: Mapping[str, tuple[str, float, str]] = MappingProxyType({})) -> SampleTable:
         """Return the table of a run. `causes`: see the field.
 
         A key of the metadata or a metric that is called like another column gets `metadata_` or `metric_` in front of
         its name, so that names are unique.
         """
-        taken = {column.name for column in _SAMPLE}
+        taken = {column.name for column in (*_SAMPLE, *_CAUSES)}
         columns, kinds = [*_SAMPLE], _metadata_kinds(run)
         for key, kind in kinds.items():
             name = key
@@ -103,6 +104,7 @@ class SampleTable:
                 Column(f"{name}_status", Kind.TEXT),
                 Column(f"{name}_reason", Kind.TEXT),
             )
+        columns += _CAUSES if causes else ()
         return cls(run, tuple(columns), tuple(kinds), causes)
 
     def rows(self) -> Iterator[Row]:
@@ -111,7 +113,9 @@ class SampleTable:
         for result in self.run.read_samples():
             outcomes = [cell for metric in metrics for cell in _outcome(result.records.get(metric))]
             metadata = result.sample.metadata
-            yield (*_fields(result, self.causes), *map(metadata.get, self.keys), *outcomes)
+            cause, *of_cause = self.causes.get(result.sample.user_input or "", (None, *[None] * len(_CAUSES)))
+            last = of_cause if self.causes else ()
+            yield (*_fields(result, cause), *map(metadata.get, self.keys), *outcomes, *last)
 
 
 def cell_text(cell: Cell, kind: Kind) -> str | float | None:
@@ -123,10 +127,10 @@ def cell_text(cell: Cell, kind: Kind) -> str | float | None:
     return json.dumps(cell, ensure_ascii=False)
 
 
-def _fields(result: SampleResult, causes: Mapping[str, str]) -> Row:
+def _fields(result: SampleResult, cause: str | None) -> Row:
     record, contexts = result.sample.to_record(), result.sample.retrieved_contexts
     fault = sample_fault(result)
-    cause = causes.get(result.sample.user_input or "") or (None if fault is None else FAULTS[PLACES[fault]].cause)
+    cause = cause or (None if fault is None else FAULTS[PLACES[fault]].cause)
     statements = "\n".join(unsupported(result)) or None
     known = (record.get(column.name) for column in _SAMPLE[:-4])
     return (*known, None if contexts is None else len(contexts), fault, cause, statements)

@@ -258,6 +258,7 @@ def test_healthy_and_failed_questions_of_ids_are_named(tmp_path: Path) -> None:
     found = diagnosed(breaks, tmp_path, ids=["t1", "t2"])
     assert {id_: each.cause for id_, each in found.causes.items()} == {"t1": Cause.RIGHT}
     assert "1 question: 1 right." in page(found)
+    assert found.question("t2").reason == "an answer has no verdict"
     assert "5 answers failed and left out (t2). The first: The application raised" in page(found)
 
 
@@ -361,6 +362,7 @@ def test_a_cache_by_question_shows_nothing(tmp_path: Path) -> None:
 
     found = diagnosed(cached, tmp_path, each=NUMBER, limits={"concurrency": 1})
     assert {each.cause for each in found.causes.values()} <= {Cause.NOT_SHOWN}
+    assert "The application gives the same answer in every arm; is there a cache by question?" in page(found)
 
 
 def test_the_arms_get_what_their_names_say(tmp_path: Path) -> None:

@@ -96,7 +96,23 @@ def test_the_screen_has_twenty_lines(made: Here) -> None:
     """The page fits a small terminal, and `print` shows what the command shows."""
     done = made.merilo("show", "out")
     assert len(done.stdout.splitlines()) <= 20
-    assert str(Diagnosis(made.path / "out")).replace(str(made.path / "out"), "out") == done.stdout
+    printed = str(Diagnosis(made.path / "out")).replace(str(made.path / "out"), "out")
+    assert printed.split() == done.stdout.split(), "only the line breaks around the path may differ"
+    assert "placebo: no answer changed." in " ".join(printed.split())
+
+
+def test_all_causes_and_each_question_are_shown(made: Here) -> None:
+    """--full and Markdown have every cause, --sample the answers and contexts of a question; slices are refused."""
+    for words in (("--full",), ("--markdown", "-")):
+        text = made.merilo("show", "out", *words).stdout
+        assert all(each["id"] in text for each in APP["questions"]() if each["metadata"]["fault"] in FAULTS)
+    text = made.merilo("show", "out", "--sample", "m01").stdout
+    case = record(made, "show", "out", "--sample", "m01")
+    assert case["reference"] in text
+    assert [f"\n{arm} " in text for arm in case["arms"]] == [True] * len(case["arms"])
+    assert case["arms"]["unchanged"]["contexts"]
+    by = made.merilo("show", "out", "--by", "form")
+    assert (by.returncode, "A diagnosis has no slices" in by.stderr) == (2, True)
 
 
 def test_the_report_has_the_effects_and_the_answers(made: Here) -> None:
@@ -104,7 +120,9 @@ def test_the_report_has_the_effects_and_the_answers(made: Here) -> None:
     assert made.merilo("report", "out", "-o", "report.html").returncode == 0
     text = (made.path / "report.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 5
-    assert text.count("<details") == 16
+    assert text.count("<details") == 16 + text.count("Contexts: ")
+    assert text.count("Reference: ") == 16
+    assert all(each["id"] in text for each in APP["questions"]() if each["metadata"]["fault"] in FAULTS)
     assert "evidence missing" in text
     assert "4 × ✗" in text or "× ✗" in text
 
@@ -115,6 +133,10 @@ def test_causes_are_in_the_export_and_in_the_report_of_a_run(made: Here) -> None
     rows = [json.loads(line) for line in (made.path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     planted = {each["id"]: FAULTS.get(each["metadata"]["fault"]) for each in APP["questions"]()}
     assert [each["cause"] for each in rows] == [planted[each["question"]] for each in rows]
+    missing = next(each for each in rows if each["cause"] == "evidence missing")
+    assert (0 < missing["cause_p"] <= 0.05, missing["cause_right"][:13]) == (True, "unchanged 0/4")
+    both = merilo.report(made.path / "out", made.path / "out", out=made.path / "both.html").read_text("utf-8")
+    assert "4 evidence missing, 4 wording of the chunk, 4 order, 4 not retrieval." in both, "once a question"
     answers = [{**each, "response": APP["answer"](each["user_input"])[0]} for each in APP["questions"]()]
     merilo.evaluate(answers, ["answer_correctness"], out=made.path / "answers")
     text = merilo.report(made.path / "answers", made.path / "out", out=made.path / "causes.html").read_text("utf-8")

@@ -13,13 +13,15 @@ from merilo.commands.calibrate.human_labels import labels_of
 from merilo.commands.compare.caveats import UNCHECKED, no_conclusion
 from merilo.commands.compare.result import Row
 from merilo.commands.diagnose.arms import left_out
-from merilo.commands.diagnose.result import CAUSES, Draw, asked_in, cases_of, draws_in, mostly_unjudged
+from merilo.commands.diagnose.result import CAUSES, FAILED, Draw, asked_in, cases_of, draws_in, mostly_unjudged
 from merilo.commands.diagnose.right import RIGHT
 from merilo.data.sanitize import command
 from merilo.numbers import count, measured, number, percent
-from merilo.rendering.doc import Doc, Entry, Line, Part, doc_page, forest
+from merilo.rendering.doc import Doc, Entry, Line, Part, doc_markdown, doc_page, forest
 from merilo.rendering.frames import frame
-from merilo.rendering.markup import page, write_page
+from merilo.rendering.markup import page as html
+from merilo.rendering.markup import write_page
+from merilo.rendering.page import Page, Tone
 from merilo.results.comparable import judged_by_embedded
 from merilo.results.estimate import Basis, Caveat, Estimate, Level, Missing
 from merilo.results.estimate import Verdict as Said
@@ -43,13 +45,16 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from merilo.rendering.page import Page
     from merilo.stats.means import MeanEstimate
 
 _UNIT: Final = 0.0, 1.0
 _LONGEST: Final = 2_000
 """Characters of an answer on the page."""
+_MOST_FAILED: Final = 20
 _NO_ARM: Final = "no arm is shown to differ"
+_NOT_EXAMINED: Final = "not examined: --each or --ids"
+_UNMOVED: Final = "no answer changed"
+_CACHE: Final = "The application gives the same answer in every arm; is there a cache by question?"
 _FEW: Final = 3
 """Failures on the screen."""
 THERE, ONLY, OTHERS = "evidence always there", "only the evidence", "other passages"
@@ -73,6 +78,8 @@ class Failure:
     text: str
     verdict: Verdict
     draws: tuple[Draw, ...]
+    reference: str
+    evidence: tuple[str, ...]
     reason: str
     """Why no cause is shown; empty if one is."""
 
@@ -84,8 +91,8 @@ class Failure:
     @property
     def arms(self) -> dict[Arm, list[Draw]]:
         """The draws by arm, the unchanged application first."""
-        found = grouped((each.arm, each) for each in self.draws)
-        order = [*ARMS[Form(str(self.draws[0].metadata["form"]))], *Arm]
+        found, form = grouped((each.arm, each) for each in self.draws), self.draws[0].metadata["form"]
+        order = [*(ARMS[Form(form)] if form else ()), *Arm]
         return {arm: sorted(found[arm], key=lambda each: each.draw) for arm in dict.fromkeys(order) if arm in found}
 
     @property
@@ -94,7 +101,7 @@ class Failure:
         return {arm: (sum(each.right is True for each in own), len(own)) for arm, own in self.arms.items()}
 
     @property
-    def evidence(self) -> str:
+    def counts(self) -> str:
         """What shows the cause, or why none is shown, and right answers of the draws by arm."""
         counts = (f"{arm} {right}/{draws}" for arm, (right, draws) in self.right.items())
         return ", ".join(filter(None, (self.reason, *counts)))
@@ -187,7 +194,8 @@ class Diagnosis:
         basis = Basis.LABELS if found.by_judge is not None else Basis.JUDGE if judges else Basis.NO_JUDGE
         why = {"judge-unchecked": UNCHECKED} if basis is Basis.JUDGE and self._unchecked else {}
         if found.reading is Conclusion.CANNOT_TELL:
-            why["no-conclusion"] = no_conclusion(found)
+            moved = not counts.pairs or counts.wins + counts.losses
+            why["no-conclusion"] = no_conclusion(found) if moved else _UNMOVED
         caveats = (Caveat(code, text, Level.DECIDES, Said.CANNOT_TELL) for code, text in why.items())
         missing = Missing(counts.first_undefined + counts.second_undefined, failed)
         return Estimate(found.difference, found.interval.ends, counts.pairs, missing, basis, tuple(caveats))
@@ -234,13 +242,30 @@ class Diagnosis:
             healthy = case.usable and self._arms[Arm.UNCHANGED][id_].right and all(case.right[Arm.UNCHANGED])
             own = Verdict(Cause.RIGHT if healthy else cause, p)
             reason = why or (_NO_ARM if own.cause is Cause.NOT_SHOWN else "")
-            found.append(Failure(id_, draws[id_][0].text, own, tuple(draws[id_]), reason))
+            found.append(self._failure(draws[id_], own, reason))
         return {each.question: each for each in sorted(found, key=lambda each: (each.verdict.p, each.question))}
 
+    def _failure(self, draws: Sequence[Draw], verdict: Verdict, reason: str) -> Failure:
+        first = draws[0]
+        evidence = self._arms[Arm.ONLY][first.question].metadata["contexts"]
+        return Failure(first.question, first.text, verdict, tuple(draws), first.reference, tuple(evidence), reason)
+
+    def question(self, id_: str) -> Failure:
+        """Return a question with its answers: those of level 2 if its cause was examined, otherwise of level 1."""
+        draws = [arm[id_] for arm in self._arms.values()]
+        why = FAILED if any(each.failed for each in draws) else _NOT_EXAMINED
+        return self.causes.get(id_) or self._failure(draws, Verdict(Cause.NOT_SHOWN, 1.0), why)
+
     @property
-    def named(self) -> dict[str, str]:
-        """The cause of each examined question, by the text of the question."""
-        return {each.text: str(each.cause) for each in self.causes.values()}
+    def named(self) -> dict[str, tuple[str, float, str]]:
+        """By the text of each examined question, its cause, p-value and right answers by arm."""
+        return {each.text: (str(each.cause), each.verdict.p, each.counts) for each in self.causes.values()}
+
+    @property
+    def same_answers(self) -> bool:
+        """True if each question has the same answer in all arms."""
+        answers = grouped((each.question, each.answer) for each in self._level_1 if not each.failed)
+        return bool(answers) and all(len({*own}) == 1 for own in answers.values())
 
     @property
     def stay_wrong(self) -> int:
@@ -298,9 +323,11 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     lacking = left_out(asked_in(found.path).get("left_out", {}))
     below = [
         f"Without any context {number(found.rate(Arm.NONE))} are right.",
-        f"{found.stay_wrong:,} stay wrong with nothing but the evidence: prompt, model or reference.",
+        _CACHE
+        if found.same_answers
+        else f"{found.stay_wrong:,} stay wrong with nothing but the evidence: prompt, model or reference.",
         *([f"Left out: {lacking}."] if lacking else []),
-        *(f"Cannot tell {', '.join(names)}: {why}." for why, names in reasons.items()),
+        *(f"{'' if why == _UNMOVED else 'Cannot tell '}{', '.join(own)}: {why}." for why, own in reasons.items()),
     ]
     effects = Part(
         "",
@@ -312,16 +339,27 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     numbers = Counter(str(each.cause) for each in causes).most_common()
     examined = "question" if any(each.cause is Cause.RIGHT for each in causes) else "failing question"
     sentence = f"{count(len(causes), examined)}: {', '.join(f'{many:,} {cause}' for cause, many in numbers)}."
-    failures = [Line((each.question, each.cause, f"{each.evidence}: {each.text}")) for each in causes[:most]]
+    head = () if most else ("question", "cause", "p")
+    failures = [
+        Line((each.question, each.cause, f"{each.counts}: {each.text}"))
+        if most
+        else Line((each.question, each.cause, number(each.verdict.p)), f"{each.counts}; {each.text}")
+        for each in causes[:most]
+    ]
     errors = [each for each in found.samples if each.failed]
     names = ", ".join(list(dict.fromkeys(each.question for each in errors))[:_FEW])
     failed = [f"{count(len(errors), 'answer')} failed and left out ({names}). The first: {x.error}" for x in errors[:1]]
+    lines = [Line((x.question, str(x.arm), str(x.draw)), x.error) for x in errors[:_MOST_FAILED]]
     return Doc(
         f"Diagnosis {found.path.name}",
-        (effects, Part("", (sentence,), (), tuple(failures))) if causes else (effects,),
+        (
+            effects,
+            *([Part("", (sentence,), head, tuple(failures))] if causes else []),
+            *([] if most or not errors else [Part("", (), ("failed", "arm", "draw"), tuple(lines))]),
+        ),
         (*([found.unjudged] if found.unjudged else []), *failed),
         advice="" if labelled or not judges else f"By the judge alone. Check it: {command('label', run)}",
-        next=(f"All answers side by side: {command('report', run)}",) if causes else (),
+        next=(f"All: {command('show', run)} --full", f"Side by side: {command('report', run)}") if causes else (),
     )
 
 
@@ -340,22 +378,55 @@ def _entry(row: Row, questions: int) -> Entry:
     )
 
 
-def diagnosis_page(found: Diagnosis, width: int = 80) -> Page:
-    """Return the screen."""
-    return doc_page(diagnosis_doc(found, _FEW), width, rows=len(_MEANS))
+def diagnosis_page(found: Diagnosis, width: int = 80, *, full: bool = False) -> Page:
+    """Return the screen. `full`: with all causes, and the first failed answers."""
+    return doc_page(diagnosis_doc(found, None if full else _FEW), width, rows=None if full else len(_MEANS))
+
+
+def diagnosis_markdown(found: Diagnosis) -> str:
+    """Return the effects and all causes as Markdown."""
+    return doc_markdown(diagnosis_doc(found))
+
+
+def question_page(found: Failure, width: int) -> Page:
+    """Return the screen of one question: its cause, and the answers and contexts of each arm."""
+    page = Page(width)
+    page.text(f"{found.question}: {found.text}", tone=Tone.STRONG)
+    page.text(f"{found.cause} ({found.counts})")
+    page.blank()
+    page.entries([("reference", found.reference), *(("evidence", each) for each in found.evidence)])
+    for arm, own in found.arms.items():
+        page.heading(f"{arm} {'/'.join(map(str, found.right[arm]))}")
+        page.entries([(f"{many} \u00d7 {mark}", words) for many, mark, words in _answers(own)])
+        page.entries([(f"context {at}", each) for at, each in enumerate(own[0].metadata["contexts"] or (), 1)])
+    return page
+
+
+def question_record(found: Failure) -> dict[str, Any]:  # Any: JSON
+    """Return the same as JSON."""
+    return {
+        **picked(found, "question text reference evidence cause p=verdict.p reason"),
+        "arms": {
+            arm: {"contexts": own[0].metadata["contexts"], "answers": [picked(x, "right answer error") for x in own]}
+            for arm, own in found.arms.items()
+        },
+    }
 
 
 def diagnosis_html(found: Diagnosis) -> str:
     """Return the page; equal diagnoses give equal bytes."""
     doc = diagnosis_doc(found)
     effects = doc.parts[0]
-    return page(
+    return html(
         "diagnosis.html",
         doc=doc,
         part=effects,
         forest=forest(effects),
+        causes=doc.parts[1:2] if found.causes else (),
+        failed=doc.parts[-1].lines if found.failed else (),
         failures=[
-            (each, each.cause not in NO_CAUSES, [*map(_answers, each.arms.values())]) for each in found.causes.values()
+            (each, each.cause not in NO_CAUSES, [(arm, _answers(own), own[0]) for arm, own in each.arms.items()])
+            for each in found.causes.values()
         ],
     )
 

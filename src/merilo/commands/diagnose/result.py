@@ -20,7 +20,7 @@ CAUSES: Final = "causes-*"
 """The folders of level 2."""
 ASKED: Final = "application.json"
 _MOST_UNJUDGED: Final = 1 / 3
-_FAILED: Final = "an answer has no verdict"
+FAILED: Final = "an answer has no verdict"
 _SAME: Final = "the application answers the same every time"
 
 
@@ -35,6 +35,7 @@ class Draw(NamedTuple):
     """None if the call or the verdict failed, or if the verdict is undefined."""
     failed: bool
     text: str
+    reference: str
     answer: str
     error: str
     metadata: Mapping[str, Any]  # Any: JSON
@@ -64,7 +65,7 @@ def draws_in(run: Run) -> list[Draw]:
         value, error = record.get("value"), record.get("error", {}).get("message", "")
         names = str(own["question"]), Arm(str(own["arm"])), int(str(own["draw"]))
         right = None if value is None else value == 1
-        texts = sample.user_input or "", sample.response or "", error
+        texts = sample.user_input or "", sample.reference or "", sample.response or "", error
         found.append(Draw(*names, right, record["outcome"] == "failed", *texts, own))
     return found
 
@@ -75,7 +76,7 @@ def cases_of(draws: Sequence[Draw]) -> dict[str, tuple[Case, str]]:
     for question, own in grouped((each.question, each) for each in draws).items():
         arms = {arm: sorted(each, key=lambda one: one.draw) for arm, each in grouped((d.arm, d) for d in own).items()}
         right = {arm: [bool(one.right) for one in each] for arm, each in arms.items()}
-        why = _FAILED if any(each.right is None for each in own) else ""
+        why = FAILED if any(each.right is None for each in own) else ""
         copied = own[0].metadata.get("copies") and any(len({one.answer for one in each}) == 1 for each in arms.values())
         why = why or (_SAME if copied else "")
         idle = frozenset(map(Arm, own[0].metadata.get("idle", ())))

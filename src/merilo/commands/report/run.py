@@ -42,6 +42,7 @@ from merilo.results.sample_detail import SampleDetail
 from merilo.results.slices import values_by_field
 from merilo.runs.run import opened
 from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
+from merilo.stats.diagnosis import NO_CAUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,13 +71,13 @@ def report_run(
     by: str | None = None,
     judge_only: bool = False,
     most: int = MOST,
-    causes: Mapping[str, str] | None = None,
+    causes: Mapping[str, tuple[str, float, str]] | None = None,
 ) -> RunReport:
     """Return the report on a run. `judge_only`: leave human labels out. `most`: samples that are all shown.
 
     Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. `by`: the field whose slices are
-    shown first. `causes`: by question, the cause that a diagnosis has shown. Raises RunError if the run cannot be read,
-    UsageError if `by` cannot be used.
+    shown first. `causes`: by question, the cause of a diagnosis, first of its fields. Raises RunError if the run cannot
+    be read, UsageError if `by` cannot be used.
     """
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
@@ -94,11 +95,12 @@ def report_run(
     shown = rows if all_rows.samples <= most else rows[: min(WORST, most)]
     passages = Passages()
     entries = entries_of(pages, shown, passages, replies=len(shown) <= _REPLIES)
-    known = [(each, cause) for each in entries if (cause := (causes or {}).get(each.detail["q"]))]
-    for each, cause in known:
-        each.detail["meta"].append(["cause", cause])
-    numbers = ", ".join(f"{many:,} {cause}" for cause, many in Counter(cause for _, cause in known).most_common())
-    experiments = [Caution("Causes shown by experiments:", f"{numbers}.")] if known else []
+    known = {each.detail["q"]: own[0] for each in entries if (own := (causes or {}).get(each.detail["q"]))}
+    for each in entries:
+        each.detail["meta"] += [["cause", cause]] if (cause := known.get(each.detail["q"])) else []
+    found = Counter(cause for cause in known.values() if cause not in NO_CAUSES)
+    numbers = ", ".join(f"{many:,} {cause}" for cause, many in found.most_common())
+    experiments = [Caution("Causes shown by experiments:", f"{numbers}.")] if numbers else []
     return RunReport(
         run=this,
         facts=_facts(this),

@@ -32,7 +32,7 @@ _WORST = 10
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run.", show_default=False)],
     sample: Annotated[
-        str | None, typer.Option(metavar="ID", help="Explain this sample: verdicts, reasons, replies.")
+        str | None, typer.Option(metavar="ID", help="Explain this sample, or question of a diagnosis.")
     ] = None,
     worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="List the N worst samples of --metric.")] = None,
     metric: Annotated[
@@ -56,19 +56,25 @@ def show(
     check_reports(markdown=markdown, json=json, github=False)
     listed = worst is not None or metric is not None
     _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
-    from merilo.commands.diagnose.page import diagnosis_in, diagnosis_page, diagnosis_record
+    from merilo.commands.diagnose import page as diagnoses
     from merilo.commands.show.summary import record_of, run_page
     from merilo.rendering.page import page_width, print_result
     from merilo.runs.run import Run
 
-    if sample is not None:
+    found = diagnoses.diagnosis_in(run)
+    if found and by:
+        raise UsageError("A diagnosis has no slices: leave out --by.")
+    if found and sample in found.questions:
+        case = found.question(sample)
+        shown = diagnoses.question_record(case) if json else diagnoses.question_page(case, page_width())
+    elif sample is not None:
         shown = _sample(run, sample, language, json=json, full=full)
     elif people:
         shown = _people(run, by or (), full=full, json=json)
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
-    elif found := diagnosis_in(run):
-        shown = diagnosis_record(found) if json else diagnosis_page(found, page_width())
+    elif found:
+        shown = diagnoses.diagnosis_record(found) if json else diagnoses.diagnosis_page(found, page_width(), full=full)
     else:
         opened, own = Run.open(run), by or ()
         if json:
@@ -84,7 +90,11 @@ def show(
                 judge_only=judge_only,
             )
     if markdown is not None:
-        _write_markdown(run, markdown, judge_only=judge_only)
+        from merilo.commands.show.summary import run_markdown
+        from merilo.rendering.ci import write_markdown
+
+        text = diagnoses.diagnosis_markdown(found) if found else run_markdown(Run.open(run), judge_only=judge_only)
+        write_markdown(markdown, text)
     if markdown != "-":
         print_result(shown)
 
@@ -145,14 +155,6 @@ def _check_parts(sample: str | None, *, listed: bool, people: bool, by: list[str
         raise UsageError("--sample, --people and --worst with --metric show different parts; use one of them.")
     if reports and (sample is not None or people):
         raise UsageError("--markdown writes the summary of the run. Do not combine it with --sample or --people.")
-
-
-def _write_markdown(path: str, markdown: str, *, judge_only: bool) -> None:
-    from merilo.commands.show.summary import run_markdown
-    from merilo.rendering.ci import write_markdown
-    from merilo.runs.run import Run
-
-    write_markdown(markdown, run_markdown(Run.open(path), judge_only=judge_only))
 
 
 COMMAND = Command(
