@@ -194,6 +194,7 @@ def test_the_plan_counts_calls_and_sends_nothing(tmp_path: Path) -> None:
     assert found["judge"]["samples"] == 400
     assert not (tmp_path / ".merilo").exists()
     page = " ".join(here.merilo(*words).stdout.split())
+    assert "questions: 400 answers, to be judged by" in page
     assert "Calls of the application: 201 for 40 questions, then about 200 (at most 280) for causes." in page
     assert "A true gain of 14 right answers in 100 is shown in about" in page
 

@@ -55,6 +55,17 @@ def test_a_model_writes_and_checks_the_questions(here: Here) -> None:
     assert [name for name, text in left.items() if not text] == [row["metadata"]["document"] for row in rows[::2]]
 
 
+def test_no_question_is_no_success(here: Here) -> None:
+    """The status is 3 if all passages are dropped, with a hint."""
+
+    def never(asked: Asked) -> object:
+        return "insufficient" if asked.kind == "sufficiency" else writes(asked)
+
+    with JudgeServer(never) as server:
+        done = questions(here, server, "--number", "2")
+    assert (done.returncode, "No question is left." in done.stderr) == (3, True), done.stderr
+
+
 def test_a_limit_stops_it_and_the_same_command_resumes(here: Here) -> None:
     """The status is 5 and the file has fewer questions; repeated, only the rest is sent, and the bytes are equal to
     those of a draw without interruption.

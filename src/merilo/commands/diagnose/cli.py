@@ -81,7 +81,7 @@ def _print_plan(source: str, options: DiagnoseOptions, *, json: bool) -> None:
     questions, judged = run_blocking(estimate_diagnosis(source, options))
     failing = min(options.each or len(options.ids), questions)
     calls = {"level_1": 1 + len(LEVEL_1) * questions, "level_2": TYPICAL * failing, "level_2_at_most": MOST * failing}
-    page = plan_page(judged, page_width())
+    page = plan_page(judged, page_width(), thing="answer")
     page.blank()
     more = f", then about {calls['level_2']:,} (at most {calls['level_2_at_most']:,}) for causes" if failing else ""
     page.text(f"Calls of the application: {calls['level_1']:,} for {questions:,} questions{more}.")

@@ -222,15 +222,15 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False) -> Page:
+def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False, thing: str = "sample") -> Page:
     """Return the page: a table by metric, the totals, and the basis of the estimate.
 
     `run`: the command that starts the run; shown if given. `full`: show the upper bound also if it is more than
-    `_MAX_RATIO` times the estimate.
+    `_MAX_RATIO` times the estimate. `thing`: what is judged.
     """
     page = Page(width)
     by = found.judge if found.judge == Basis.NO_JUDGE else f"to be judged by {found.judge}"
-    page.text(f"{found.data}: {count(found.samples, 'sample')}, {by}", tone=Tone.STRONG)
+    page.text(f"{found.data}: {count(found.samples, thing)}, {by}", tone=Tone.STRONG)
     page.text("Nothing was sent. All amounts are estimates.")
     page.blank()
     _table(page, found)

@@ -10,6 +10,7 @@ import typer
 
 from merilo.commands.command import Command, Json, Quiet, Section, check_whole, takes_options
 from merilo.commands.evaluate.options import ABOUT_DATA, Options
+from merilo.commands.exit_codes import Exit
 from merilo.commands.option import Flag, OptionGroup
 from merilo.errors import UsageError
 
@@ -73,7 +74,7 @@ def questions(
     from merilo.commands.blocking import run_blocking
     from merilo.commands.questions.run import DrawSettings, estimate_questions, run_questions
     from merilo.commands.questions.text import document_rows, questions_page, questions_record, rows_of, write_rows
-    from merilo.rendering.page import page_width, print_result
+    from merilo.rendering.page import page_width, print_result, tell
     from merilo.rendering.progress_line import progress_line
 
     named = [Path(each).resolve() for each in (docs, out, without) if each is not None]
@@ -92,6 +93,9 @@ def questions(
         write_rows(Path(without), document_rows(found.reduced), replaces=True)
     print_result(questions_record(found, out, without) if json else questions_page(found, out, without, page_width()))
     check_whole(found.stopped, *found.failed, "passages", retry="repeat the command: verdicts are cached")
+    if not found.kept:
+        tell("No question is left. Try a larger --number, or another --judge: a language model, or FILE.py:NAME.")
+        raise typer.Exit(Exit.CANNOT_TELL)
 
 
 COMMAND = Command(

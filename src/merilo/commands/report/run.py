@@ -97,7 +97,8 @@ def report_run(
     entries = entries_of(pages, shown, passages, replies=len(shown) <= _REPLIES)
     known = {each.detail["q"]: own[0] for each in entries if (own := (causes or {}).get(each.detail["q"]))}
     for each in entries:
-        each.detail["meta"] += [["cause", cause]] if (cause := known.get(each.detail["q"])) else []
+        if (cause := known.get(each.detail["q"])) is not None:
+            each.detail["meta"].append(["cause", cause])
     found = Counter(cause for cause in known.values() if cause not in NO_CAUSES)
     numbers = ", ".join(f"{many:,} {cause}" for cause, many in found.most_common())
     experiments = [Caution("Causes shown by experiments:", f"{numbers}.")] if numbers else []
