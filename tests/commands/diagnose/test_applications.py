@@ -177,7 +177,7 @@ def test_answers_without_a_verdict_stop_before_causes(tmp_path: Path) -> None:
         return (answer if "access word" in question or contexts is None else "I cannot say."), given
 
     found = merilo.diagnose(mute, QUESTIONS, each=5, out=tmp_path / "out")
-    assert "answers not judged by the embedded judge: use --right or another judge." in page(found)
+    assert "answers have no verdict: use --right or another judge." in page(found)
     assert not found.told
     assert not found.causes
 

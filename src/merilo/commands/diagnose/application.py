@@ -58,19 +58,13 @@ def application_of(app: object, options: DiagnoseOptions) -> Application:
     return lambda question, contexts: call(question, contexts=contexts)
 
 
-def code_of(*given: object) -> list[str]:
-    """Return the names of applications, with a digest of their file or of their own code if they have one."""
-    return [_code(each) for each in given if each is not None]
-
-
-def _code(given: object) -> str:
-    if isinstance(given, str) and not names_file(given):
-        return redacted(given)
-    if isinstance(given, str):
-        path = Path(given.rpartition(":")[0])
-        name, code = f"{path.name}:{given.rpartition(':')[2]}", path.read_bytes()
+def code_of(given: object) -> str:
+    """Return the name of code, or a URL, with a digest of its file or of its own bytes if it has some."""
+    if isinstance(given, str) and names_file(given):
+        path, _, name = given.rpartition(":")
+        name, code = f"{Path(path).name}:{name}", Path(path).read_bytes()
     else:
-        name = str(getattr(given, "__qualname__", type(given).__name__))
+        name = redacted(given) if isinstance(given, str) else str(getattr(given, "__qualname__", type(given).__name__))
         code = getattr(getattr(given, "__code__", None), "co_code", b"")
     return f"{name} {blake2b(code, digest_size=8).hexdigest()}"
 

@@ -92,8 +92,8 @@ def _cuts(chunk: str, evidence: str) -> bool:
     return shared is not None and shared[1] >= min(_SHARED, len(evidence))
 
 
-def questions_in(dataset: Dataset, reading: Reading, *, reference: bool) -> tuple[list[Question], dict[str, int]]:
-    """Return the questions of a data set that can be diagnosed, and by reason how many records are left out.
+def questions_in(dataset: Dataset, reading: Reading, *, reference: bool) -> tuple[list[Question], str]:
+    """Return the questions of a data set that can be diagnosed, and how many records are left out, by reason.
 
     `reading.documents`: has the texts of evidence that is given as ids. `reference`: the judge needs one; otherwise
     only questions without one are left out where others have one. Raises DataError for invalid records and repeated
@@ -128,18 +128,13 @@ def questions_in(dataset: Dataset, reading: Reading, *, reference: bool) -> tupl
             lacking[missing[0]] += 1
         else:
             found.append((each, texts))
+    why = ", ".join(f"{count(number, 'record')} {reason}" for reason, number in lacking.items())
     if len({texts for _, texts in found}) < 2:
-        why = left_out(lacking)
         raise DataError(
             "A diagnosis needs two questions with a reference and different evidence: reference_contexts, or ids with "
             f"--documents; found {count(len(found), 'question')}{f' ({why})' if why else ''}."
         )
-    return [*_with_others(found)], dict(lacking)
-
-
-def left_out(lacking: Mapping[str, int]) -> str:
-    """Return the numbers of records that are left out, by reason."""
-    return ", ".join(f"{count(number, 'record')} {reason}" for reason, number in lacking.items())
+    return [*_with_others(found)], why
 
 
 def _with_others(found: Sequence[tuple[Sample, tuple[str, ...]]]) -> Iterator[Question]:

@@ -12,12 +12,11 @@ from merilo.commands.calibrate.correction import match_if_fitting
 from merilo.commands.calibrate.human_labels import labels_of
 from merilo.commands.compare.caveats import UNCHECKED, no_conclusion
 from merilo.commands.compare.result import Row
-from merilo.commands.diagnose.arms import left_out
-from merilo.commands.diagnose.result import CAUSES, FAILED, Draw, asked_in, cases_of, draws_in, mostly_unjudged
+from merilo.commands.diagnose.result import CAUSES, FAILED, Draw, asked_in, cases_of, draws_in, unjudged
 from merilo.commands.diagnose.right import RIGHT
 from merilo.data.sanitize import command
 from merilo.numbers import count, measured, number, percent
-from merilo.rendering.doc import Doc, Entry, Line, Part, doc_markdown, doc_page, forest
+from merilo.rendering.doc import Doc, Entry, Line, Part, doc_page, forest
 from merilo.rendering.frames import frame
 from merilo.rendering.markup import page as html
 from merilo.rendering.markup import write_page
@@ -128,20 +127,14 @@ class Diagnosis:
         return [*draws_in(self.run), *(draw for look in looks for draw in draws_in(Run.open(look)))]
 
     @property
-    def _level_1(self) -> list[Draw]:
+    def level_1(self) -> list[Draw]:
+        """The answers of level 1."""
         return [each for each in self.samples if not each.draw]
-
-    @property
-    def unjudged(self) -> str:
-        """How many answers of level 1 have no verdict, and what to do; empty if all have."""
-        judge, none = "embedded judge" if self._embedded else "judge", sum(each.unjudged for each in self._level_1)
-        answers = count(len(self._level_1), "answer")
-        return f"{none:,} of {answers} not judged by the {judge}: use --right or another judge." if none else ""
 
     @cached_property
     def _arms(self) -> dict[Arm, dict[str, Draw]]:
         """Arm → question → its answer at level 1."""
-        arms = grouped((each.arm, each) for each in self._level_1)
+        arms = grouped((each.arm, each) for each in self.level_1)
         return {arm: {each.question: each for each in own} for arm, own in arms.items()}
 
     @property
@@ -203,11 +196,7 @@ class Diagnosis:
     @property
     def _unchecked(self) -> bool:
         """True if only the embedded judge, which nobody has checked here, decides what is right."""
-        return not self.labelled and self._embedded
-
-    @property
-    def _embedded(self) -> bool:
-        return judged_by_embedded(self.run.manifest, RIGHT)
+        return not self.labelled and judged_by_embedded(self.run.manifest, RIGHT)
 
     def _clusters(self, draws: Iterable[Draw]) -> list[str] | None:
         """Return the clusters of the questions of these answers; None if the data has none."""
@@ -262,12 +251,6 @@ class Diagnosis:
         return {each.text: (str(each.cause), each.verdict.p, each.counts) for each in self.causes.values()}
 
     @property
-    def same_answers(self) -> bool:
-        """True if each question has the same answer in all arms."""
-        answers = grouped((each.question, each.answer) for each in self._level_1 if not each.failed)
-        return bool(answers) and all(len({*own}) == 1 for own in answers.values())
-
-    @property
     def stay_wrong(self) -> int:
         """Questions that stay wrong with nothing but the evidence."""
         return sum(each.right is False for each in self._arms[Arm.ONLY].values())
@@ -280,7 +263,7 @@ class Diagnosis:
     @property
     def told(self) -> bool:
         """False if neither an effect nor a cause can be told."""
-        if mostly_unjudged(self._level_1):
+        if 3 * unjudged(self.level_1) > len(self.level_1):
             return False
         shown = any(each.verdict is not Said.CANNOT_TELL for each in self.effects.values())
         return shown or any(each.cause is not Cause.NOT_SHOWN for each in self.causes.values())
@@ -320,11 +303,12 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     reasons = grouped((each.reason, each.metric) for each in rows if each.reason)
     questions, labelled, judges = len(found.questions), len(found.labelled), found.run.manifest.judges
     title = f"{count(questions, 'question')}, {measured(found.right.value, found.right.interval.ends)} right."
-    lacking = left_out(asked_in(found.path).get("left_out", {}))
+    lacking, none = asked_in(found.path).get("left_out", ""), unjudged(found.level_1)
+    same = grouped((each.question, each.answer) for each in found.level_1 if not each.failed).values()
     below = [
         f"Without any context {number(found.rate(Arm.NONE))} are right.",
         _CACHE
-        if found.same_answers
+        if same and all(len({*own}) == 1 for own in same)
         else f"{found.stay_wrong:,} stay wrong with nothing but the evidence: prompt, model or reference.",
         *([f"Left out: {lacking}."] if lacking else []),
         *(f"{'' if why == _UNMOVED else 'Cannot tell '}{', '.join(own)}: {why}." for why, own in reasons.items()),
@@ -348,7 +332,11 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     ]
     errors = [each for each in found.samples if each.failed]
     names = ", ".join(list(dict.fromkeys(each.question for each in errors))[:_FEW])
-    failed = [f"{count(len(errors), 'answer')} failed and left out ({names}). The first: {x.error}" for x in errors[:1]]
+    warnings = [f"{none:,} of {count(len(found.level_1), 'answer')} have no verdict: use --right or another judge."]
+    warnings = warnings if none else []
+    warnings += [
+        f"{count(len(errors), 'answer')} failed and left out ({names}). The first: {x.error}" for x in errors[:1]
+    ]
     lines = [Line((x.question, str(x.arm), str(x.draw)), x.error) for x in errors[:_MOST_FAILED]]
     return Doc(
         f"Diagnosis {found.path.name}",
@@ -357,7 +345,7 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
             *([Part("", (sentence,), head, tuple(failures))] if causes else []),
             *([] if most or not errors else [Part("", (), ("failed", "arm", "draw"), tuple(lines))]),
         ),
-        (*([found.unjudged] if found.unjudged else []), *failed),
+        tuple(warnings),
         advice="" if labelled or not judges else f"By the judge alone. Check it: {command('label', run)}",
         next=(f"All: {command('show', run)} --full", f"Side by side: {command('report', run)}") if causes else (),
     )
@@ -383,11 +371,6 @@ def diagnosis_page(found: Diagnosis, width: int = 80, *, full: bool = False) -> 
     return doc_page(diagnosis_doc(found, None if full else _FEW), width, rows=None if full else len(_MEANS))
 
 
-def diagnosis_markdown(found: Diagnosis) -> str:
-    """Return the effects and all causes as Markdown."""
-    return doc_markdown(diagnosis_doc(found))
-
-
 def question_page(found: Failure, width: int) -> Page:
     """Return the screen of one question: its cause, and the answers and contexts of each arm."""
     page = Page(width)
@@ -404,13 +387,8 @@ def question_page(found: Failure, width: int) -> Page:
 
 def question_record(found: Failure) -> dict[str, Any]:  # Any: JSON
     """Return the same as JSON."""
-    return {
-        **picked(found, "question text reference evidence cause p=verdict.p reason"),
-        "arms": {
-            arm: {"contexts": own[0].metadata["contexts"], "answers": [picked(x, "right answer error") for x in own]}
-            for arm, own in found.arms.items()
-        },
-    }
+    draws = [picked(each, "arm draw right answer error metadata") for each in found.draws]
+    return {**picked(found, "question text reference evidence cause p=verdict.p reason right"), "draws": draws}
 
 
 def diagnosis_html(found: Diagnosis) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 CAUSES: Final = "causes-*"
 """The folders of level 2."""
 ASKED: Final = "application.json"
-_MOST_UNJUDGED: Final = 1 / 3
 FAILED: Final = "an answer has no verdict"
 _SAME: Final = "the application answers the same every time"
 
@@ -40,19 +39,14 @@ class Draw(NamedTuple):
     error: str
     metadata: Mapping[str, Any]  # Any: JSON
 
-    @property
-    def unjudged(self) -> bool:
-        """True if the judge has no verdict, although nothing failed."""
-        return self.right is None and not self.failed
+
+def unjudged(draws: Sequence[Draw]) -> int:
+    """Return the number of answers without a verdict, although nothing failed."""
+    return sum(each.right is None and not each.failed for each in draws)
 
 
-def mostly_unjudged(draws: Sequence[Draw]) -> bool:
-    """Return True if so many answers have no verdict that causes are not worth their calls."""
-    return sum(each.unjudged for each in draws) > _MOST_UNJUDGED * len(draws)
-
-
-def asked_in(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Return the application of a diagnosis, its `--right`, and the numbers of records left out; empty before."""
+def asked_in(path: Path) -> dict[str, str]:
+    """Return the application of a diagnosis, its `--right`, and the records left out; empty before."""
     file = path / CALLS / ASKED
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.diagnose.application import Call, Caller, application_of, code_of, texts_of
 from merilo.commands.diagnose.arms import Question, Retrieved, questions_in, retrieved
-from merilo.commands.diagnose.result import ASKED, CAUSES, asked_in, cases_of, draws_in, mostly_unjudged
+from merilo.commands.diagnose.result import ASKED, CAUSES, asked_in, cases_of, draws_in, unjudged
 from merilo.commands.diagnose.right import Right, right_by
 from merilo.commands.evaluate.options import Reading
 from merilo.commands.evaluate.pipeline import PipelineOutput, PipelineOutputs
@@ -65,7 +65,8 @@ async def run_diagnosis(app: object, data: Any, options: DiagnoseOptions) -> Pat
     """
     application = application_of(app, options)
     name, questions, lacking, own = _prepared(data, options)
-    asked = {"application": code_of(app, options.retrieve, options.generate), "--right": code_of(options.right)}
+    codes = map(code_of, (app, options.retrieve, options.generate))
+    asked = {"application": " ".join(codes), "--right": code_of(options.right)}
     path, _ = run_directory(options.out, name)
     (path / CALLS).mkdir(exist_ok=True)
     with RunLock(path / CALLS):
@@ -100,11 +101,8 @@ async def estimate_diagnosis(data: Any, options: DiagnoseOptions) -> tuple[int, 
     return len(questions), await run_estimate(Dataset(name, lambda: iter(rows)), own)
 
 
-def _prepared(
-    data: Any,  # Any: as above
-    options: DiagnoseOptions,
-) -> tuple[str, list[Question], dict[str, int], DiagnoseOptions]:
-    """Return the name of the data, its questions, those left out, and the options of the evaluation of answers."""
+def _prepared(data: Any, options: DiagnoseOptions) -> tuple[str, list[Question], str, DiagnoseOptions]:  # Any: as above
+    """Return the name of the data, its questions, what is left out, and the options of the evaluation of answers."""
     judges_of(checked(options))
     dataset, right = dataset_of(data, options), options.right
     questions, lacking = questions_in(dataset, options.reading, reference=right is None)
@@ -140,8 +138,7 @@ class _Experiment:
                     f"must answer from the contexts that it gets. Asked: {_ASKED} Answered: {answer.fields['response']}"
                 )
             raise UsageError(why)
-        first = self.questions[0]
-        _, answer = await self._answered(first, Arm.UNCHANGED)
+        _, answer = await self._answered(first := self.questions[0], Arm.UNCHANGED)
         if answer.error == _NO_CONTEXTS:
             raise UsageError(answer.error)
         for metric in self.options.metrics or ():
@@ -154,7 +151,7 @@ class _Experiment:
         self._note(f"The application answers {asked} in {len(LEVEL_1)} arms. To resume after a stop: --out {self.path}")
         level_1 = [[(each, arm, 0) for arm in LEVEL_1] for each in self.questions]
         first = await self._judged(self.path, self.name, level_1)
-        if (self.options.each or self.options.ids) and not mostly_unjudged(first):
+        if (self.options.each or self.options.ids) and 3 * unjudged(first) <= len(first):
             await self._causes(first)
 
     async def _answered(

@@ -92,8 +92,10 @@ def show(
     if markdown is not None:
         from merilo.commands.show.summary import run_markdown
         from merilo.rendering.ci import write_markdown
+        from merilo.rendering.doc import doc_markdown
 
-        text = diagnoses.diagnosis_markdown(found) if found else run_markdown(Run.open(run), judge_only=judge_only)
+        doc = found and diagnoses.diagnosis_doc(found)
+        text = doc_markdown(doc) if doc else run_markdown(Run.open(run), judge_only=judge_only)
         write_markdown(markdown, text)
     if markdown != "-":
         print_result(shown)
