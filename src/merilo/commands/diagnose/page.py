@@ -323,7 +323,6 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
     numbers = Counter(str(each.cause) for each in causes).most_common()
     examined = "question" if any(each.cause is Cause.RIGHT for each in causes) else "failing question"
     sentence = f"{count(len(causes), examined)}: {', '.join(f'{many:,} {cause}' for cause, many in numbers)}."
-    head = () if most else ("question", "cause", "p")
     failures = [
         Line((each.question, each.cause, f"{each.counts}: {each.text}"))
         if most
@@ -331,18 +330,18 @@ def diagnosis_doc(found: Diagnosis, most: int | None = None) -> Doc:
         for each in causes[:most]
     ]
     errors = [each for each in found.samples if each.failed]
-    names = ", ".join(list(dict.fromkeys(each.question for each in errors))[:_FEW])
-    warnings = [f"{none:,} of {count(len(found.level_1), 'answer')} have no verdict: use --right or another judge."]
-    warnings = warnings if none else []
-    warnings += [
-        f"{count(len(errors), 'answer')} failed and left out ({names}). The first: {x.error}" for x in errors[:1]
+    names = ", ".join([*dict.fromkeys(each.question for each in errors)][:_FEW])
+    answers, failed = count(len(found.level_1), "answer"), count(len(errors), "answer")
+    warnings = [
+        *([f"{none:,} of {answers} have no verdict: use --right or another judge."] if none else []),
+        *(f"{failed} failed and left out ({names}). The first: {each.error}" for each in errors[:1]),
     ]
     lines = [Line((x.question, str(x.arm), str(x.draw)), x.error) for x in errors[:_MOST_FAILED]]
     return Doc(
         f"Diagnosis {found.path.name}",
         (
             effects,
-            *([Part("", (sentence,), head, tuple(failures))] if causes else []),
+            *([Part("", (sentence,), () if most else ("question", "cause", "p"), tuple(failures))] if causes else []),
             *([] if most or not errors else [Part("", (), ("failed", "arm", "draw"), tuple(lines))]),
         ),
         tuple(warnings),

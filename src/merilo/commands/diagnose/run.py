@@ -219,6 +219,8 @@ class _Experiment:
         failing = [each.question for each in first if each.arm is Arm.UNCHANGED and each.right is False]
         chosen = self.options.ids or drawn(failing, self.options.each, key="diagnose")
         bases = {id_: base for id_ in chosen if (base := await self._retrieved(known[id_])) is not None}
+        for id_ in {*chosen} - {*bases}:
+            self._note(f"{id_} failed, so its cause is not sought.")
         empty = {id_: Case(base.form, idle=base.idle(known[id_])) for id_, base in bases.items()}
         folder = self.path / CAUSES.replace("*", blake2b(repr([*empty]).encode(), digest_size=4).hexdigest())
         for other in {*self.path.glob(CAUSES)} - {folder}:

@@ -21,8 +21,8 @@ language model writes the questions, or you give templates. Kept are questions t
 passages do not answer, and that the model cannot answer without any text. Each question has an unanswerable twin: the
 same question for the documents without the passage.
 
-Exit codes: 0 done, 2 usage error, invalid data or no usable provider, 4 more than 1% of the passages failed, 5 limit
-reached, 130 interrupted.
+Exit codes: 0 done, 2 usage error, invalid data or no usable provider, 3 no question is left, 4 more than 1% of the
+passages failed, 5 limit reached, 130 interrupted.
 """
 EXAMPLES = """\b
 Examples:

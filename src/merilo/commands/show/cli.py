@@ -32,7 +32,7 @@ _WORST = 10
 def show(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Directory of the run.", show_default=False)],
     sample: Annotated[
-        str | None, typer.Option(metavar="ID", help="Explain this sample, or question of a diagnosis.")
+        str | None, typer.Option(metavar="ID", help="Explain this sample: verdicts, reasons, replies.")
     ] = None,
     worst: Annotated[int | None, typer.Option(metavar="N", min=1, help="List the N worst samples of --metric.")] = None,
     metric: Annotated[
