@@ -112,8 +112,8 @@ class Case:
     @property
     def candidates(self) -> tuple[bool, bool]:
         """Which of the two arms after the first may heal."""
-        _, middle, last = ARMS[self.form]
-        return self.form is not Form.MISSING and middle not in self.idle, last not in self.idle
+        one, two = (arm is not Arm.PLACEBO and arm not in self.idle for arm in ARMS[self.form][1:])
+        return one, two
 
     def ahead(self) -> tuple[bool, bool]:
         """Return which candidates may still be shown after the first look."""
