@@ -387,6 +387,7 @@ def test_evidence_may_be_ids_of_documents(tmp_path: Path) -> None:
     texts = [json.dumps({"id": f"d{number}", "text": passage(number)}) for number in range(NUMBER)]
     documents.write_text("\n".join(texts), encoding="utf-8")
     rows = [{**each, "reference_context_ids": [f"d{each['id'][1:]}"]} for each in QUESTIONS]
+    rows.append({**rows[0], "id": "other", "reference_context_ids": ["d0", "unknown"]})
     for each in rows:
         del each["reference_contexts"]
 
@@ -396,6 +397,7 @@ def test_evidence_may_be_ids_of_documents(tmp_path: Path) -> None:
         return {"answer": answer, "contexts": [f"{each} It is tall." for each in given], "retrieved_context_ids": ids}
 
     found = merilo.diagnose(named, rows, right=right, reading={"documents": documents}, out=tmp_path / "out")
+    assert "Left out: 1 record with ids that the documents lack." in page(found)
     forms = {each.question: each.metadata["form"] for each in found.samples}
     assert forms == {f"t{number}": "whole" if number % 3 else "missing" for number in range(NUMBER)}
     assert found.effects["evidence always there"].verdict == "better"
