@@ -10,7 +10,6 @@ import json
 import logging
 import sqlite3
 import traceback
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -36,6 +35,7 @@ from merilo.providers.google import GoogleProvider
 from merilo.providers.ollama import OllamaProvider
 from merilo.providers.openai import AzureProvider, OpenAIProvider
 from merilo.providers.secrets import ApiKeys, shown_url
+from merilo.runs.records import CorruptRow, unpacked
 
 KEY = "sk-planted-0123456789abcdef"
 MARK = "The quick brown mark"
@@ -115,8 +115,8 @@ def _values(path: Path) -> Iterator[tuple[str, bytes]]:
 
 def _unpacked(data: bytes) -> bytes:
     try:
-        return zlib.decompress(data)
-    except zlib.error:
+        return unpacked(data).encode()
+    except CorruptRow:
         return b""
 
 

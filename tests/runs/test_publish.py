@@ -61,7 +61,10 @@ def content(path: Path) -> dict[str, bytes]:
 
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "run": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--quiet", "--out", "new"), "new"),
-    "run again": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--out", "new"), "new"),
+    "run again": (
+        ("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--retry-failed", "--out", "new"),
+        "new",
+    ),
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
     "replay": (("runs", "verify", "run", "--out", "new"), "new"),
     "label --labels": (("label", "run", "--labels", "labels.jsonl"), "run"),

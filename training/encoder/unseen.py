@@ -26,7 +26,6 @@ from labels import curve as fitting
 from labels import measure, records
 from labels.families import family_of, is_known, is_locked
 from labels.measure import Judged
-from merilo.judging.kinds.relevance import Relevance
 
 from encoder.fit import SEED, curve_of, cut_of, fits, fitted, unlocked
 from encoder.rows import Units, kept_units, short_of, split
@@ -35,7 +34,7 @@ from merilo.judges.blended import BlendedModel, CannotJudge, Curve
 from merilo.judges.embedded_provider import RULES
 from merilo.judges.encoder.model import Weights
 from merilo.judges.words import stems
-from merilo.judging.kinds.contexts import Sufficiency, Support
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

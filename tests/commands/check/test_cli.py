@@ -82,7 +82,7 @@ def test_a_limit_stops_it(labelled: Here) -> None:
         (("--labels", "none.jsonl"), "No such file"),
         (("--task", "chunks"), "No task 'chunks'"),
         (("gpt-4o",), "Did you mean openai:gpt-4o?"),
-        (("--number", "0"), "at least 1"),
+        (("--number", "0"), "from 1 to"),
     ],
 )
 def test_wrong_use(here: Here, arguments: tuple[str, ...], says: str) -> None:

@@ -159,6 +159,7 @@ def test_samples_are_paired_by_id_and_what_is_alone_is_named(tmp_path: Path) -> 
     assert only(found).verdict is PASS
     assert (only(found).estimate.samples, only(found).decision.value) == (50, 0.0)
     assert found.notes == (
+        "Only 50 of 60 questions of old are in every run; the others are left out.",
         "old: 10 samples that another run lacks: s0, s1, s2, s3, s4 and 5 more.",
         "new: 10 samples that another run lacks: s69, s68, s67, s66, s65 and 5 more.",
     )
@@ -172,8 +173,8 @@ def test_a_run_without_many_samples_of_the_baseline_is_refused(tmp_path: Path) -
     with pytest.raises(UsageError, match=r"7 of the 60 samples of the baseline .* such as 's53'.*--across-data"):
         gate_run(fewer, Suite(max_drop=0.3), baseline=old)
     enough = graded(tmp_path / "enough", {name: grades[name] for name in list(grades)[:54]})
-    assert gate_run(enough, Suite(max_drop=0.3), baseline=old).notes[0].startswith("old: 6 samples that")
-    assert gate_run(old, Suite(max_drop=0.3), baseline=fewer).notes[0].startswith("old: 7 samples that")
+    assert gate_run(enough, Suite(max_drop=0.3), baseline=old).notes[1].startswith("old: 6 samples that")
+    assert gate_run(old, Suite(max_drop=0.3), baseline=fewer).notes[1].startswith("old: 7 samples that")
     renamed = graded(
         tmp_path / "renamed", {(name if n < 9 else f"new-{name}"): grades[name] for n, name in enumerate(grades)}
     )
@@ -229,7 +230,7 @@ def test_another_truth_is_another_question_for_a_metric_that_reads_it(tmp_path: 
     text = asked(tmp_path / "text", questions, reference=["two"] * 30)
     ids = asked(tmp_path / "ids", questions, reference_context_ids=[["a", "c"]] * 30)
     assert gate_run(text, Suite(max_drop=0.2), baseline=base).notes == ()
-    with pytest.raises(DataError, match="30 of 30 samples have another reference_context_ids"):
+    with pytest.raises(DataError, match="30 of 30 samples have other reference context ids"):
         gate_run(ids, Suite(max_drop=0.2), baseline=base)
 
 
@@ -642,7 +643,7 @@ def test_a_forged_run_is_not_shown_beside_others(forge: Any, tmp_path: Path) -> 
     shown: list[Callable[[], None]] = [
         lambda: compare_cli.compare(runs=runs),
         lambda: report_cli.report(runs=[runs[1]], out=str(tmp_path / "report.html")),
-        lambda: export_cli.export(runs[1], str(tmp_path / "table.csv")),
+        lambda: export_cli.export([runs[1]], str(tmp_path / "table.csv")),
     ]
     for show in shown:
         show()

@@ -277,6 +277,20 @@ class Diagnosis:
         """Return one row for each answer. Raises UsageError if pandas is not installed."""
         return frame([picked(each, "question arm draw right text answer error") for each in self.samples])
 
+    @property
+    def doc(self) -> Doc:
+        """The document, with all causes."""
+        return diagnosis_doc(self)
+
+    def shown(self, width: int | None, *, full: bool) -> Page | dict[str, Any]:  # Any: JSON
+        """Return the screen of this width, or without one the JSON."""
+        return diagnosis_record(self) if width is None else diagnosis_page(self, width, full=full)
+
+    def shown_question(self, question: str, width: int | None) -> Page | dict[str, Any]:  # Any: JSON
+        """Return one question: a screen of this width, or without one the JSON."""
+        case = self.question(question)
+        return question_record(case) if width is None else question_page(case, width)
+
     def __str__(self) -> str:
         return str(diagnosis_page(self))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from merilo.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from merilo.commands.diagnose.page import Diagnosis
     from merilo.rendering.page import Page
 
 HELP = """Show a run: its summary, its worst samples, or one sample with all its evidence.
@@ -56,17 +58,14 @@ def show(
     check_reports(markdown=markdown, json=json, github=False)
     listed = worst is not None or metric is not None
     _check_parts(sample, listed=listed, people=people, by=by, reports=markdown is not None)
-    from merilo.commands.diagnose import page as diagnoses
     from merilo.commands.show.summary import record_of, run_page
     from merilo.rendering.page import page_width, print_result
+    from merilo.runs.files import CALLS
     from merilo.runs.run import Run
 
-    found = diagnoses.diagnosis_in(run)
-    if found and by:
-        raise UsageError("A diagnosis has no slices: leave out --by.")
+    found = _diagnosis(run, by) if (Path(run) / CALLS).is_dir() else None
     if found and sample in found.questions:
-        case = found.question(sample)
-        shown = diagnoses.question_record(case) if json else diagnoses.question_page(case, page_width())
+        shown = found.shown_question(sample, None if json else page_width())
     elif sample is not None:
         shown = _sample(run, sample, language, json=json, full=full)
     elif people:
@@ -74,7 +73,7 @@ def show(
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     elif found:
-        shown = diagnoses.diagnosis_record(found) if json else diagnoses.diagnosis_page(found, page_width(), full=full)
+        shown = found.shown(None if json else page_width(), full=full)
     else:
         opened, own = Run.open(run), by or ()
         if json:
@@ -94,11 +93,18 @@ def show(
         from merilo.rendering.ci import write_markdown
         from merilo.rendering.doc import doc_markdown
 
-        doc = found and diagnoses.diagnosis_doc(found)
-        text = doc_markdown(doc) if doc else run_markdown(Run.open(run), judge_only=judge_only)
+        text = doc_markdown(found.doc) if found else run_markdown(Run.open(run), judge_only=judge_only)
         write_markdown(markdown, text)
     if markdown != "-":
         print_result(shown)
+
+
+def _diagnosis(run: str, by: object) -> Diagnosis:
+    from merilo.commands.diagnose.page import Diagnosis
+
+    if by:
+        raise UsageError("A diagnosis has no slices: leave out --by.")
+    return Diagnosis(Path(run))
 
 
 def _sample(
