@@ -111,6 +111,15 @@ def test_a_command_that_is_killed_finishes_when_it_is_repeated(name: str, templa
         assert not list(place.rglob("*.part"))
 
 
+def test_no_part_file_is_a_link(tmp_path: Path) -> None:
+    """Someone else's link beside an output leads to no other file."""
+    (tmp_path / "victim").write_text("mine")
+    part_of(tmp_path / "page.html").symlink_to("victim")
+    with pytest.raises((OSError, RunError)):
+        write_file(tmp_path / "page.html", "new")
+    assert (tmp_path / "victim").read_text() == "mine"
+
+
 def remove_tree(path: Path) -> None:
     for each in path.iterdir():
         each.unlink()

@@ -18,7 +18,7 @@ import merilo
 from merilo.commands.diagnose.arms import Question
 from merilo.commands.diagnose.arms import retrieved as retrieved_of
 from merilo.commands.diagnose.page import Diagnosis
-from merilo.errors import UsageError
+from merilo.errors import RunError, UsageError
 from merilo.stats.diagnosis import Arm, Cause
 
 Contexts = list[str] | None
@@ -105,6 +105,8 @@ def test_an_application_that_ignores_its_contexts_is_refused(tmp_path: Path) -> 
         (returning(object()), "cannot be read"),
         (returning(["only", "contexts"]), "returned no answer"),
         ("text", "Code in a file is named"),
+        ("http://user:word@127.0.0.1:9/answer", "must have no password, query or fragment"),
+        ("http://127.0.0.1:9/answer?token=secret", "must have no password, query or fragment"),
         (3, "must be a function"),
     ],
 )
@@ -151,6 +153,19 @@ def test_another_application_needs_another_directory(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has answers of another --right"):
         merilo.diagnose(plain, QUESTIONS, right=lambda answer, sample: True, out=tmp_path / "out")  # noqa: ARG005
     assert diagnosed(plain, tmp_path).failed == 0
+
+
+@pytest.mark.parametrize("name", ["calls", "calls/answers.jsonl"])
+def test_nothing_is_written_through_a_link(name: str, tmp_path: Path) -> None:
+    """A link in the directory of a diagnosis could lead to any file."""
+    link = tmp_path / "out" / name
+    link.parent.mkdir(parents=True)
+    target = tmp_path / "target"
+    target.mkdir() if name == "calls" else target.write_text("")
+    link.symlink_to(target)
+    with pytest.raises(RunError, match="is not a regular file"):
+        diagnosed(plain, tmp_path)
+    assert not (list(target.iterdir()) if target.is_dir() else target.read_text())
 
 
 def test_records_that_are_left_out_are_counted(tmp_path: Path) -> None:

@@ -50,6 +50,10 @@ def application_of(app: object, options: DiagnoseOptions) -> Application:
     if app is None or two != (None, None):
         raise UsageError("Name one application (FILE.py:NAME or a URL), or two functions: --retrieve and --generate.")
     if isinstance(app, str) and is_url(app):
+        if "@" in app or "?" in app or "#" in app:  # applications repeat their address in answers and errors
+            raise UsageError(
+                "The application's address must have no password, query or fragment. Send them in a function."
+            )
         return partial(_posted, app, options.limits.timeout_s or _TIMEOUT_S)
     found = object_in_file(app) if isinstance(app, str) else app
     if "contexts" not in (inspect.signature(found).parameters if callable(found) else ()):
@@ -100,8 +104,8 @@ async def _two(
 
 async def _posted(url: str, timeout_s: float, question: str, contexts: list[str] | None) -> object:
     parts, body = urlsplit(url), json.dumps({"question": question, "contexts": contexts}).encode()
-    absent = f"No server at {parts.netloc.rpartition('@')[2]}. Start the application"
-    keys = ApiKeys("Authorization", hidden=(parts.password or "",))
+    absent = f"No server at {parts.netloc}. Start the application"
+    keys = ApiKeys("Authorization")
     async with open_wire(url, keys, timeout_s, shown=redacted(url), absent=absent) as wire:
         answer = await wire.post("", body)
     if answer.status != _OK:

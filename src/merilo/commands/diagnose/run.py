@@ -27,7 +27,7 @@ from merilo.commands.label.run import drawn
 from merilo.commands.plan.run import run_estimate
 from merilo.data.sample import PIPELINE_ERROR, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
-from merilo.errors import LimitReached, UsageError
+from merilo.errors import LimitReached, RunError, UsageError
 from merilo.numbers import count
 from merilo.runs.directory import run_directory
 from merilo.runs.files import CALLS, STORE, RunLock
@@ -69,6 +69,9 @@ async def run_diagnosis(app: object, data: Any, options: DiagnoseOptions) -> Pat
     asked = {"application": " ".join(codes), "--right": code_of(options.right)}
     path, _ = run_directory(options.out, name)
     (path / CALLS).mkdir(exist_ok=True)
+    for each in (path / CALLS, *(path / CALLS).iterdir()):
+        if each.is_symlink() or not (each.is_file() or each.name == CALLS):
+            raise RunError(f"{each} is not a regular file. Choose another directory (--out).")
     with RunLock(path / CALLS):
         known = asked_in(path)
         for what, code in asked.items():

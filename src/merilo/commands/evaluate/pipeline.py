@@ -234,7 +234,9 @@ class PipelineOutputs:
             raise RunError(f"Cannot read the outputs of the pipeline in {path} ({error}).") from error
         self._torn = bool(text) and not text.endswith("\n")
         for line in text.split("\n"):
-            with suppress(ValueError, KeyError, TypeError, AttributeError):  # a line that is torn, or of something else
+            with suppress(
+                ValueError, KeyError, TypeError, AttributeError, RecursionError
+            ):  # a line that is torn, or of something else
                 record = json.loads(line)
                 key, failed = record["key"], record.get("error")
                 if failed is None or errors:
