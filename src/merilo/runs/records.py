@@ -11,7 +11,7 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from merilo.judging.json_types import compact
+from merilo.judging.json_types import as_list, as_object, compact
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, later_fields, per_type
 from merilo.runs.database import MAX_VALUE
@@ -159,13 +159,12 @@ class SampleTexts:
         return [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)] or [text]
 
 
-def _texts_in(value: object) -> Iterator[str]:
+def _texts_in(value: Any) -> Iterator[str]:  # Any: JSON
     """Yield all texts of a JSON value, in order."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(each)
+    for each in as_list(value) or (as_object(value) or {}).values():
+        yield from _texts_in(each)
 
 
 NO_SAMPLE: Final = SampleTexts(0, "{}")

@@ -154,9 +154,9 @@ def _different(db: sqlite3.Connection) -> tuple[str, tuple[int, int], bool] | No
     """Return the kind and rows of the first two different answers to one question, and True if one is a failure."""
     for _, equal in groupby(db.execute(_EQUAL_KEYS), key=itemgetter(0)):
         (_, first, place, failed, record), *others = equal
-        line = conversation_from(record)[1][place]
+        line = conversation_from(record)[1][int(place)]
         for _, row, other_place, other_failed, other in others:
-            if conversation_from(other)[1][other_place].answer != line.answer:
+            if conversation_from(other)[1][int(other_place)].answer != line.answer:
                 return line.kind, (first, row), failed != other_failed
     return None
 

@@ -91,7 +91,7 @@ class Case:
     usable: bool = True
     """False if a draw failed, or if draws are copies of one another: nothing is shown."""
     idle: frozenset[Arm] = frozenset()
-    """The arms that cannot heal, since they have the contexts of a control. They are no candidates."""
+    """The arms that cannot heal, since they have the contexts of a control. They are not candidates."""
 
     def drawn(self, arm: Arm) -> int:
         """Return the number of draws of an arm."""

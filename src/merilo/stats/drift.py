@@ -277,7 +277,7 @@ class MetricDrift:
     def of(cls, reference: Mapping[float, Sequence[Unit]], *, error: float, tolerance: float | None = None) -> Self:
         """Return the state after the reference: number of a day → its units.
 
-        The most frequent 20 slices with at least 50 units have days of their own. `error`: the probability that the
+        The most frequent 20 slices with at least 50 units have separate days. `error`: the probability that the
         line is too high. `tolerance`: allowed drop; None for none of the mean of days and 0.15 of single units.
         """
         every = [unit for units in reference.values() for unit in units]

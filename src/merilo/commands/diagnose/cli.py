@@ -22,8 +22,8 @@ Every question is asked with unchanged contexts, with another passage first, wit
 only and without any context. --each N also draws the arms of N failing questions again, 20 calls each on average, and
 names the cause of each. Repeat the command with --out DIR to resume.
 
-Exit codes: 0 done, 2 usage error, invalid data or no usable provider, 3 nothing can be told, 4 more than 1% of the
-answers failed, 5 limit reached, 130 interrupted.
+Exit codes: 0 done, 2 usage error, invalid data or no usable provider, 3 no effect or cause is shown, 4 more than 1%
+of the answers failed, 5 limit reached, 130 interrupted.
 """
 EXAMPLES = """\b
 Examples:

@@ -195,7 +195,7 @@ class Diagnosis:
 
     @property
     def _unchecked(self) -> bool:
-        """True if only the embedded judge, which nobody has checked here, decides what is right."""
+        """True if only the embedded judge, not checked by labels here, decides what is right."""
         return not self.labelled and judged_by_embedded(self.run.manifest, RIGHT)
 
     def _clusters(self, draws: Iterable[Draw]) -> list[str] | None:
@@ -262,7 +262,7 @@ class Diagnosis:
 
     @property
     def told(self) -> bool:
-        """False if neither an effect nor a cause can be told."""
+        """True if the verdict on an effect, or a cause, is known."""
         if 3 * unjudged(self.level_1) > len(self.level_1):
             return False
         shown = any(each.verdict is not Said.CANNOT_TELL for each in self.effects.values())

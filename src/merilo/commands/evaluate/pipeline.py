@@ -115,7 +115,7 @@ async def _ask_all(
 
 
 def _timed(output: PipelineOutput, seconds: float) -> PipelineOutput:
-    """Return the output with the seconds of its call, unless it failed or has a time of its own."""
+    """Return the output with the seconds of its call, unless it failed or states its time."""
     own = output.fields.get("metadata", {})
     if output.error or own.keys() & _TIMED:
         return output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -49,6 +48,7 @@ from merilo.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from os import PathLike
 
     from merilo.commands.evaluate.options import Judges, Options
     from merilo.data.load import Records
@@ -174,18 +174,19 @@ def dataset_of(data: str | PathLike[str] | Records | ForeignRecords, options: Op
 def inputs_digest(data: object, judges: Mapping[str, Judge], options: Options) -> str | None:
     """Return a digest of all that the results and the cost of a run depend on, with the bytes of its files.
 
-    None if the data are no file, or if an option is an object that only this process knows.
+    None if the data is not a file, or if an option is an object that only this process knows.
     """
-    files = [each for each in (data, options.reading.qrels, options.reading.documents) if each is not None]
+    given: tuple[object, ...] = data, options.reading.qrels, options.reading.documents
+    files = [str(each) for each in given if isinstance(each, str) or hasattr(each, "__fspath__")]
     asked = options.metrics
-    if not all(isinstance(each, str | PathLike) and Path(each).is_file() for each in files):
+    if len(files) < sum(each is not None for each in given) or not all(Path(each).is_file() for each in files):
         return None
     if asked is not None and not all(isinstance(each, str) for each in asked):
         return None
     metrics = _requested_metrics(asked, JudgeRoles(judges))
     inputs = {
         "merilo": [version(), SPLITTER_ID],
-        "files": [[str(each), file_digest_of(Path(str(each)))] for each in files],
+        "files": [[each, file_digest_of(Path(each))] for each in files],
         "metrics": [asked, {text: metric.version for text, metric in metrics.items()}],
         "judges": {role: [judge.name, judge.fingerprint()] for role, judge in judges.items()},
         "prompts": uses_installed_prompts(options),

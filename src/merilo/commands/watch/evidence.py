@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 DAY_S: Final = 86_400.0
 YEAR_S: Final = 365.25 * DAY_S
 SCORED: Final = "samples with a score"
-"""The fraction of the metrics that have a score: evidence of its own, so that failures cannot hide a drop."""
+"""The fraction of the metrics that have a score: separate evidence, so that failures cannot hide a drop."""
 _POINTS: Final = 5
 """Parts of the limit on false alarms: one for samples without a score, three for the traffic, one for the judge."""
 _LINES: Final = 0.01

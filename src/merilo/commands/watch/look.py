@@ -248,7 +248,7 @@ class Watcher:
         if failed > _MAX_FAILED * len(run) * len(names):
             self.failed = True
             self.problem = f"{failed:,} outcomes failed: merilo show {run.path}."
-        learns = "evidence" not in facts  # a reference with failures is no reference
+        learns = "evidence" not in facts  # failures would distort the reference
         units = [] if self.failed and learns else [*units_in(run, names, entry.at, self.watch).values()]
         cost = run.usage.get("cost_usd") or 0.0
         with journal.writing():
