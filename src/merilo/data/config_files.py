@@ -70,6 +70,8 @@ def _problem(place: str, message: str) -> str:
 
 def _text(path: Path) -> str:
     try:
+        if path.is_fifo():  # reading would wait for a writer
+            raise UsageError(f"{path} is a pipe, not a file.")
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)  # a link may lead to a device without an end
         if len(content) > MAX_BYTES:

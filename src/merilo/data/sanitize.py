@@ -12,8 +12,9 @@ from pathlib import Path
 from merilo.data.remote import without_secrets
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_BLANK = "\u00ad\u034f\u115f\u1160\u2800\u3164\uffa0\U000e0100-\U000e01ef"
 _INVISIBLE = "\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
-_HOSTILE = f"\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{_INVISIBLE}"
+_HOSTILE = f"\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{_BLANK}{_INVISIBLE}"
 _SHOWN_AS_CODE = re.compile(f"[\x00-\x08\x0e-\x1f{_HOSTILE}]")
 _ESCAPED_IN_JSON = re.compile(f"[{_HOSTILE}]")
 _SPACE = re.compile(r"[ \t\v\f\u00a0]+")
@@ -39,7 +40,7 @@ def harmless(text: str) -> str:
 
 def visible(text: str) -> str:
     """Return the text with its lines and blanks unchanged and unsafe characters shown as `U+202E`, for HTML."""
-    if text.isprintable():  # all unsafe characters are controls, formats, separators or surrogates
+    if text.isascii() and text.isprintable():
         return text
     return _SHOWN_AS_CODE.sub(lambda found: f"U+{ord(found[0]):04X}", _BROKEN_LINE.sub("\n", text))
 

@@ -252,6 +252,8 @@ def _record(line: str) -> dict[str, Any] | None:  # Any: JSON
 
 def _read(path: Path) -> str:
     try:
+        if path.exists() and not (path.is_file() and path.stat().st_size <= _MAX_BYTES):
+            raise DataError(f"{path} is not a regular file, or has more than {_MAX_BYTES:,} bytes.")
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         raise DataError(f"No such file: {path}.") from None
@@ -267,6 +269,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return (status.st_mtime_ns, status.st_size)
 
 
+_MAX_BYTES: Final = 2**28
 _RANGE: Final = re.compile(r"a number from (\S+) to (\S+)")
 """The `labels` text of a task that asks for a number."""
 _LETTERS: Final = {"yes": "y", "no": "n"}
