@@ -109,7 +109,7 @@ def questions_in(dataset: Dataset, reading: Reading, *, reference: bool) -> tupl
                 raise DataError.of(*each.problems)
         elif (earlier := numbers.setdefault(each.id, number)) != number:
             raise DataError.of(taken(each.id, earlier, dataset, number))
-        else:
+        elif each.metadata.get("answerable") is not False:  # `merilo questions` adds questions without an answer
             records.append(each)
     reference = reference or any(each.reference for each in records)
     for each in records:

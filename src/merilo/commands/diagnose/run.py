@@ -65,7 +65,7 @@ async def run_diagnosis(app: object, data: Any, options: DiagnoseOptions) -> Pat
     """
     application = application_of(app, options)
     name, questions, lacking, own = _prepared(data, options)
-    codes = map(code_of, (app, options.retrieve, options.generate))
+    codes = [code_of(each) for each in (app, options.retrieve, options.generate) if each is not None]
     asked = {"application": " ".join(codes), "--right": code_of(options.right)}
     path, _ = run_directory(options.out, name)
     (path / CALLS).mkdir(exist_ok=True)
