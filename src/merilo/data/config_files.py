@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="BaseModel")
 
-MAX_BYTES: Final = 2**17
+MAX_BYTES: Final = 2**20
+_MAX_YAML: Final = 2**17
+"""Characters of YAML, which is read a hundred times more slowly than the other forms."""
 MAX_PROBLEMS: Final = 5
 """Maximum number of problems of one file in a message."""
 _SHOWN: Final = 200
@@ -111,6 +113,8 @@ def _yaml(text: str) -> object:
     """Return the value of a YAML text, read by the safe loader: no Python objects and no duplicate keys."""
     import yaml
 
+    if len(text) > _MAX_YAML:
+        raise ValueError(f"more than {_MAX_YAML:,} characters; use .toml or .json")
     try:
         return yaml.load(text, Loader=_loader())  # noqa: S506  a safe loader
     except yaml.MarkedYAMLError as error:
