@@ -83,7 +83,7 @@ def _reason(text: str) -> str:
 def scripted(question: Question[Any]) -> dict[str, Any]:
     """Answer a question without any request."""
     if question.kind == "statements":
-        words = " ".join(question.sentences).split()  # type: ignore[attr-defined]
+        words = " ".join(question.sentences).split()  # type: ignore[attr-defined]  # of this kind
         texts = [" ".join(words[12 * n : 12 * n + 12]) + "." for n in range(max(1, len(words) // 14))]
         return {"statements": [{"text": text, "sentence": 0} for text in texts]}
     asked = repr(question)[-400:]

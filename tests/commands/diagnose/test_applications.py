@@ -193,7 +193,7 @@ def test_answers_without_a_verdict_stop_before_causes(tmp_path: Path) -> None:
 
     found = merilo.diagnose(mute, QUESTIONS, each=5, out=tmp_path / "out")
     assert "answers have no verdict: use --right or another judge." in page(found)
-    assert not found.told
+    assert not found.has_verdict
     assert not found.causes
 
 

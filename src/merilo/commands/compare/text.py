@@ -35,7 +35,7 @@ _MEASURES: Final = 2
 
 
 def comparison_doc(found: RunComparison, *, full: bool = False) -> Doc:
-    """Return the document of a comparison; `full`: of several runs, also the other metrics and each pair."""
+    """Return the document of a comparison; `full`: of several runs, also the other metrics."""
     several = bool(found.rankings)
     rows = found.rankings[0].rows if several else found.rows
     noted = [*found.caveats, *(each for row in rows for each in row.estimate.caveats)]

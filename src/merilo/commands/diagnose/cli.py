@@ -66,7 +66,7 @@ def diagnose(
         tell(f"{error} All answers are stored. To resume, repeat the command with --out and a higher limit.")
         raise typer.Exit(Exit.LIMIT_REACHED) from error
     print_result(diagnosis_record(found) if json else diagnosis_page(found, page_width()))
-    if not found.told:
+    if not found.has_verdict:
         raise typer.Exit(Exit.CANNOT_TELL)
     check_whole(None, found.failed, len(found.samples), "answers", retry="start again in another directory")
 

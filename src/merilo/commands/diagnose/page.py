@@ -261,7 +261,7 @@ class Diagnosis:
         return sum(each.failed for each in self.samples)
 
     @property
-    def told(self) -> bool:
+    def has_verdict(self) -> bool:
         """True if the verdict on an effect, or a cause, is known."""
         if 3 * unjudged(self.level_1) > len(self.level_1):
             return False
