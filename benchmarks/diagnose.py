@@ -133,6 +133,7 @@ def level_1(right: dict[Arm, np.ndarray[Any, Any]], missing: np.ndarray[Any, Any
             bool(own[at]),
             failed=False,
             text="",
+            reference="",
             answer="",
             error="",
             metadata={"form": form, "cluster": at if clusters is None else clusters[at]},
