@@ -64,16 +64,18 @@ def faults_of(run: Run, *, judge_only: bool = False) -> Faults:
     if not any(metric.partition("(")[0] == FAITHFULNESS for metric in run.manifest.metrics):
         answers.clear()
     judged = judged_metrics(run.manifest.metrics)
-    scores = read_scores(run, metrics=judged[:1])
     joint = next((text for text in judged if text.partition("(")[0] == Answering.name), None)
-    corrected = {} if joint is None or judge_only else _corrected_shares(scores, joint)
-    return Faults(samples, scores.clusters, corrected, orders, answers, retrieved, shown is not run)
+    clusters: tuple[Hashable, ...] | None = None
+    corrected: dict[str, MeanEstimate] = {}
+    if run.manifest.cluster or (joint is not None and run.labels is not None):
+        scores = read_scores(run, metrics=judged[:1])
+        clusters = scores.clusters
+        corrected = {} if joint is None or judge_only else _corrected_shares(scores, joint)
+    return Faults(samples, clusters, corrected, orders, answers, retrieved, shown is not run)
 
 
 def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
     """Return the corrected share of each category; empty unless labels correct all."""
-    if scores.run.labels is None:
-        return {}
     from merilo.commands.calibrate.correction import correction_of, match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
     from merilo.results.judged_samples import with_not_judged

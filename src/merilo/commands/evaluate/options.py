@@ -22,7 +22,6 @@ from merilo.commands.option import (
     part,
     unanswered_as,
 )
-from merilo.data.aliases import language_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -397,6 +396,8 @@ class Options:
     """Number of the first draw of each question; other draws are not answered from the cache. Set by merilo only."""
 
     def __post_init__(self) -> None:
+        from merilo.data.aliases import language_code  # imports what reads samples, which help does not need
+
         object.__setattr__(self, "language", language_code(self.language))
 
     @property

@@ -55,7 +55,7 @@ _SUFFICIENCY: Final = "context_sufficiency"
 _FAULT_METRICS: Final = ("answering", "faithfulness", _SUFFICIENCY)
 """Metrics with the verdicts of the fault table, the one with the most of them first."""
 _NEARLY: Final = 0.95
-_TESTED: Final = 40
+_TESTED: Final = 10
 """The number of drawn samples on which merilo tests whether a metric's value is a sum over its items."""
 _WHY_VALUE: Final = (
     "labels of contexts or statements do not determine its value, so each task asks for the value itself"

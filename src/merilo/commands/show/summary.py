@@ -65,16 +65,15 @@ def view_of(run: Run, *, judge_only: bool = False) -> RunView:
     return RunView(run, faults, corrections, judge, None if judge_only else shown_run(run))
 
 
-def run_doc(view: RunView, *, again: str = "", commands: bool = True, worst: int = _WORST) -> Doc:
+def run_doc(view: RunView, *, again: str = "", commands: bool = True) -> Doc:
     """Return the document: the faults, the means, the samples to read first, cautions and the next commands.
 
-    `again`: the command that asks failed questions again. `commands`: False to leave out what to do next. `worst`: the
-    number of samples to read first.
+    `again`: the command that asks failed questions again. `commands`: False to leave out what to do next.
     """
     run = view.run
     more = _more_verdicts(view) if commands else ""
     heading, found = _worst(view)
-    read = Part(heading, (), (), tuple(map(Line, found[:worst])), more)
+    read = Part(heading, (), (), tuple(map(Line, found[:_WORST])), more)
     parts = [view.means(), *([read] if found else [])]
     if judge_name(run) == EMBEDDED and view.faults:
         parts.reverse()
@@ -109,16 +108,17 @@ def run_page(
     `by`: fields whose slices are shown below; `short`: only the first sentences are above them.
     """
     view, page = view_of(run, judge_only=judge_only), Page(width)
-    for most in (_WORST, 1):
-        doc = run_doc(view, again=again, commands=commands, worst=most)
-        if full and (found := _worst(view)[1]):
-            doc = replace(doc, next=(*doc.next, f"Read it: {command('show', str(run.path), '--sample', found[0][0])}"))
-        if short:
-            doc = replace(doc, parts=doc.parts[:1], cautions=(), advice="", next=())
-        lines = 0 if most == _WORST else MAX_LINES
-        doc = replace(doc, notes=tuple([each for each in doc.notes if each[0] != IN_WORDS]))
-        rows, words = None if full else len(run.metrics), partial(interpret_means, run=run)
-        page = doc_page(doc, width, rows=rows, lines=lines, language=language, details=words)
+    whole = run_doc(view, again=again, commands=commands)
+    if full and (found := _worst(view)[1]):
+        read = f"Read it: {command('show', str(run.path), '--sample', found[0][0])}"
+        whole = replace(whole, next=(*whole.next, read))
+    if short:
+        whole = replace(whole, parts=whole.parts[:1], cautions=(), advice="", next=())
+    whole = replace(whole, notes=tuple([each for each in whole.notes if each[0] != IN_WORDS]))
+    rows, words = None if full else len(run.metrics), partial(interpret_means, run=run)
+    for most, lines in ((_WORST, 0), (1, MAX_LINES)):
+        parts = tuple([each if each.head else replace(each, rows=each.rows[:most]) for each in whole.parts])
+        page = doc_page(replace(whole, parts=parts), width, rows=rows, lines=lines, language=language, details=words)
         if full or len(page.lines) <= MAX_LINES:
             break
     for each in by:
