@@ -235,6 +235,16 @@ def test_a_collapse_is_found_before_its_day_ends() -> None:
         assert (metric.value > 25) == alarms
 
 
+def test_days_that_vary_widen_what_counts_as_a_collapse() -> None:
+    """If learned days vary by .14, one of .25 is no alarm in itself; if they are alike, it is one."""
+    for counts, alarms in ((QUIET, True), ([94, 66] * 10, False)):
+        metric = MetricDrift.of(days(*counts), error=0.01)
+        metric.start(20, 1 / 365)
+        for unit in ones(25, 100):
+            metric.add(unit)
+        assert (metric.value > 25) == alarms
+
+
 @pytest.mark.parametrize(
     ("mean", "weekend", "holidays", "wander"),
     [(0.8, 0.0, 0, 0.0), (0.84, 0.15, 0, 0.0), (0.84, 0.15, 11, 0.0), (0.8, 0.0, 0, 0.03), (0.995, 0.0, 0, 0.0)],

@@ -42,8 +42,9 @@ FEWEST_DAYS, WEEKDAYS_FROM, _MOST_DAYS = 7, 14, 160
 """Days from which a level is known, days from which weekdays are, and the most days that are learned."""
 _FEWEST_IN_DAY = 20
 """A day with fewer units is joined with the next one."""
-COLLAPSE = 0.15
-"""The drop below which single units are evidence, so that a collapse is found before its day ends."""
+COLLAPSE, _SPREADS = 0.15, 5.0
+"""Single units are evidence below this drop, and below so many standard deviations between days, so that a collapse is
+found before its day ends."""
 _MONTHLY = 0.8
 """Standard deviations by which 30 days have to be lower to be an alarm: z² / 2 · 30 = log(365 / 0.04)."""
 _OF_DAYS = 0.95
@@ -167,6 +168,11 @@ class DaySeries(_Bets):
         z = copysign((8 * df + 1) / (8 * df + 3) * sqrt(df * log1p(t * t / df)), t)  # Student to normal; Wallace 1959
         return min(max(z, -_CLIP), _CLIP)
 
+    @property
+    def spread(self) -> float:
+        """The standard deviation between days of any size; 0 before a level is known."""
+        return sqrt(max(self.deviation**2 - self.variance / max(self.size, 1), 0.0))
+
     def _fit_if_due(self) -> None:
         """Set the level, the weekdays and the spread by all learned days, if they have doubled in quiet."""
         days = len(self.means)
@@ -239,12 +245,14 @@ class DriftDetector(_Bets):
 
     @classmethod
     def of(cls, variance: float, lowest: float) -> DriftDetector:
-        """Return a detector without evidence for scores of this variance; `lowest`: the lowest of its lines.
+        """Return a detector without evidence for scores of this variance; `lowest`: the lowest of its lines."""
+        detector = cls([0.0] * len(_DROPS), [drop / (variance + drop * drop) for drop in _DROPS])
+        detector.limit(lowest)
+        return detector
 
-        A stake is at most 0.9 / (1 - lowest), so that no factor is negative.
-        """
-        most = _MAX_LOSS / (1 - lowest)
-        return cls([0.0] * len(_DROPS), [min(drop / (variance + drop * drop), most) for drop in _DROPS])
+    def limit(self, lowest: float) -> None:
+        """Limit the stakes to 0.9 / (1 - lowest), so that no factor is negative."""
+        self.stakes = [min(each, _MAX_LOSS / (1 - lowest)) for each in self.stakes]
 
     def add(self, score: float, line: float) -> None:
         """Add a score with the line that was fixed before it. A failed outcome is 1.0, the best value."""
@@ -307,7 +315,9 @@ class MetricDrift:
         for series in self.days.values():
             series.close(day)
             series.start(weight)
-        self.weight = weight
+        whole, self.weight = self.days[""], weight
+        self.line = min(self.line, max(whole.first - _SPREADS * whole.spread, 0.0))
+        self.units.limit(self.line)
 
     def add(self, unit: Unit) -> None:
         """Add a unit of the traffic. A failed one counts as the best value, and as the worst one if it is learned."""
