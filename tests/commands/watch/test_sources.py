@@ -314,6 +314,10 @@ def test_a_state_that_merilo_did_not_write_is_refused(tmp_path: Path, statement:
     done = here.merilo("report", "prod", "-o", "watch.html")
     assert done.returncode == 2
     assert message in done.stderr
+    other = here.path / "new"
+    other.mkdir()
+    other.joinpath("looks").symlink_to(here.path / "prod", target_is_directory=True)
+    assert "its folders are links" in refused(here, "--state", "new")
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ class Journal:
             try:
                 if writing:
                     directory.mkdir(parents=True, exist_ok=True)
+                    if any((directory / name).is_symlink() for name in ("looks", "input")):
+                        raise ValueError("its folders are links, which may lead to any folder")
                     opened.enter_context(RunLock(directory))
                 self._db = connected(self._path, _TABLES, wait_s=_WAIT_S, reading=not writing)
                 opened.callback(self._db.close)
