@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "compare": ("compare", "{run}", "{other}"),
     "gate": ("gate", "{run}", "--min", "faithfulness=0.2"),
     "report": ("report", "{run}", "-o", "{folder}/page.html"),
+    "label": ("label", "{run}", "-o", "{folder}/tasks.jsonl"),
     "verify": ("runs", "verify", "{run}"),
 }
 
