@@ -2,15 +2,13 @@
 
 It runs the metric on synthetic samples with synthetic verdicts, always the same ones, and on your own samples. It
 raises `ContractViolation` at the first law that does not hold. It asks no judge and needs no network.
-
-The module is long because all laws are in one place: together they are the definition of a metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from itertools import count
 from math import isclose, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,9 +23,9 @@ from merilo.metrics.base import DECLARED, Answerer, Metric, Score, Undefined, dr
 from merilo.metrics.text import NAME, build, metric_text, read_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable
 
-    from merilo.judging.ask import Answer, Plan, Step
+    from merilo.judging.ask import Answer, Plan
 
 Ended = Score | Undefined | AskFailed | MissingField
 """The possible results of a plan."""
@@ -35,7 +33,7 @@ OwnVerdicts = Callable[[Question[Any]], Verdict | None]
 """A function with the metric author's verdicts; None to use the synthetic one."""
 
 _SEEDS: Final = (0, 1, 2)
-_TOLERANCE: Final = 1e-9
+_OWN: Final = "the contract's own"
 _NO_ANSWER: Final = Failure(FailureKind.TEMPORARY, "the contract gives no answer here")
 
 
@@ -78,8 +76,7 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
 def broken_laws(
     metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None
 ) -> dict[str, ContractViolation]:
-    """Return the laws that a metric breaks, on purpose or not, each with the observation; arguments as
-    `check_metric`.
+    """Return the laws that a metric breaks, on purpose or not, each with the observation, as `check_metric` does.
 
     Broken declarations are reported alone, because the other checks rely on them.
     """
@@ -89,8 +86,8 @@ def broken_laws(
 def _broken(
     metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None
 ) -> Iterator[ContractViolation]:
-    case = _Case(metric, (*synthetic_samples(), *(samples or ())), answer)
-    for law, check in LAWS:
+    case = _Case(metric, (*synthetic_samples(), *(samples or ())), answer or (lambda _: None))
+    for law, check in LAWS.items():
         try:
             what = next(check(case), None)
         except ContractViolation as broken:  # the law `driving` may be broken in any check
@@ -108,21 +105,17 @@ class _Case:
 
     metric: Metric
     samples: tuple[Sample, ...]
-    own: OwnVerdicts | None
+    own: OwnVerdicts
 
     def trials(self) -> Iterator[tuple[Sample, SyntheticAnswers]]:
         for seed in _SEEDS:
             answers = SyntheticAnswers(seed, own=self.own)
-            for sample in self.samples:
-                yield sample, answers
+            yield from ((sample, answers) for sample in self.samples)
 
-    def outcome(self, sample: Sample, answer: Answerer) -> Ended:
-        return self.ended(lambda: drive(plan_of(self.metric, sample), answer), sample)
-
-    def ended(self, run: Callable[[], Score | Undefined], sample: Sample) -> Ended:
+    def plan(self, sample: Sample) -> Plan[Ended]:
         """Return the result of a plan; anything except the four possible results breaks the law."""
         try:
-            outcome: object = run()
+            outcome: object = yield from plan_of(self.metric, sample)
         except (AskFailed, MissingField) as error:
             return error
         except Exception as error:
@@ -135,18 +128,14 @@ class _Case:
 
     def value(self, sample: Sample, answer: Answerer) -> float | None:
         """Return the score's value; None if there is no score."""
-        outcome = self.outcome(sample, answer)
+        outcome = drive(self.plan(sample), answer)
         return outcome.value if isinstance(outcome, Score) else None
 
     def asked(self, sample: Sample, answer: Answerer) -> tuple[Ended, list[Question[Any]]]:
         """Return the result of a plan and its questions in order."""
         questions: list[Question[Any]] = []
-
-        def recording(question: Question[Any]) -> Answer:
-            questions.append(question)
-            return answer(question)
-
-        return self.outcome(sample, recording), questions
+        outcome = drive(self.plan(sample), lambda question: questions.append(question) or answer(question))
+        return outcome, questions
 
 
 # -- the laws: each check yields what it observes if the metric breaks the law; the first observation counts -----------
@@ -158,17 +147,15 @@ def _declarations(case: _Case) -> Iterator[str]:
     if declared is None or not declared.frozen:
         yield "it is not a frozen dataclass; write @dataclass(frozen=True)."
     if lacking := [name for name in DECLARED if not hasattr(metric, name)]:
-        yield f"it lacks {', '.join(lacking)}; inherit the defaults from Ordinary and declare the rest."
+        yield f"it lacks {', '.join(lacking)}; inherit MetricDefaults and declare the rest."
     if not NAME.fullmatch(metric.name):
         yield f"its name {metric.name!r} is invalid; use letters, digits and '_.:/+-'."
     if metric.version < 1:
         yield f"its version is {metric.version}; versions count from 1."
-    low, high = metric.range
-    if not low < high:
+    if not metric.range[0] < metric.range[1]:
         yield f"its range is {metric.range}; expected (low, high) with low below high, infinite if there is no limit."
-    laws = [*dict(LAWS)]
-    if unknown_laws := set(metric.breaks) - set(laws[1:]):
-        yield f"its `breaks` names {', '.join(sorted(unknown_laws))}; the laws are {', '.join(laws)}."
+    if unknown := set(metric.breaks) - set([*LAWS][1:]):
+        yield f"its `breaks` names {', '.join(sorted(unknown))}; the laws are {', '.join(LAWS)}."
     if unknown := metric.needs - set(FIELDS):
         yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."
     if not metric.card.summary.strip():
@@ -191,194 +178,118 @@ def _range(case: _Case) -> Iterator[str]:
 
 
 def _driving(case: _Case) -> Iterator[str]:
-    scored = False
+    scored, size = False, len(case.samples)
     for seed in _SEEDS:
         answers = SyntheticAnswers(seed, own=case.own)
-        alone = [case.outcome(sample, answers) for sample in case.samples]
-        again = [case.outcome(sample, answers) for sample in case.samples]
-        rounds = _in_rounds(case, answers)
-        for sample, first, second, third in zip(case.samples, alone, again, rounds, strict=True):
-            ways = {"driven twice": second, "driven in rounds with other samples": third}
-            ways["driven in parallel with itself"] = _in_parallel(case, sample, answers)
-            for how, other in ways.items():
-                if _differ(first, other):
-                    what = f"on sample {sample.id!r} it ends as {first!r} alone and as {other!r} when {how}."
+        alone, again = ([drive(case.plan(sample), answers) for sample in case.samples] for _ in range(2))
+        plans = [case.plan(sample) for sample in (*case.samples, *case.samples)]
+        mixed = drive(together(plans), answers)
+        for sample, first, *others in zip(case.samples, alone, again, mixed[:size], mixed[size:], strict=True):
+            for how, other in zip(("twice", *["together with other plans"] * 2), others, strict=True):
+                if repr(first) != repr(other):
+                    what = f"on sample {sample.id!r} it ends as {first!r} alone and as {other!r} when driven {how}."
                     yield f"{what} A plan may depend only on its sample and its answers."
         scored = scored or any(isinstance(outcome, Score) for outcome in alone)
     if not scored:
         yield "it has no score on any sample; pass samples= or answer= that give it one."
 
 
-def _differ(first: Ended, other: Ended) -> bool:
-    if isinstance(first, (AskFailed, MissingField)):
-        return type(first) is not type(other) or str(first) != str(other)
-    return first != other
-
-
-def _in_parallel(case: _Case, sample: Sample, answers: Answerer) -> Ended:
-    plans = [case.metric.plan(sample), case.metric.plan(sample)]
-    return case.ended(lambda: drive(together(plans), answers)[1], sample)
-
-
-def _in_rounds(case: _Case, answer: Answerer) -> list[Ended]:
-    """Return the results of all samples in rounds; each round answers one step of each plan, last question first."""
-    plans = {at: case.metric.plan(sample) for at, sample in enumerate(case.samples)}
-    ended: dict[int, Ended] = {}
-    answers: dict[int, tuple[Answer, ...] | None] = dict.fromkeys(plans)
-    while answers:
-        reached = {at: _next(case, case.samples[at], plans[at], given) for at, given in answers.items()}
-        answers = {}
-        for at, step in reversed(reached.items()):
-            if isinstance(step, tuple):
-                backwards = [answer(question) for group in step[::-1] for question in group[::-1]]
-                answers[at] = tuple(backwards[::-1])
-            else:
-                ended[at] = step
-    return [ended[at] for at in plans]
-
-
-def _next(
-    case: _Case, sample: Sample, plan: Plan[Score | Undefined], answers: tuple[Answer, ...] | None
-) -> Step | Ended:
-    steps: list[Step] = []
-
-    def run() -> Score | Undefined:
-        try:
-            steps.append(next(plan) if answers is None else plan.send(answers))
-        except StopIteration as stop:
-            result: Score | Undefined = stop.value
-            return result
-        return Undefined("it waits for answers")
-
-    outcome = case.ended(run, sample)
-    return steps[0] if steps else outcome
-
-
 def _questions(case: _Case) -> Iterator[str]:
-    """Check the trials, then dry runs, which must end in an outcome, then a flood of statements, then an empty
-    sample.
-    """
-    kinds: set[type[Question[Any]]] = set()
-    roles: set[str] = set()
+    """Check the trials, dry runs, which must end in an outcome, a flood of statements and an empty sample."""
+    metric, kinds, roles = case.metric, set[type[Question[Any]]](), set[str]()
     cases: list[tuple[Sample, Answerer]] = [*case.trials(), *((sample, guessed) for sample in case.samples)]
-    cases.append((case.samples[0], SyntheticAnswers(statements_flood=True, own=case.own)))
+    cases.append((case.samples[0], SyntheticAnswers(own=case.own, flood=True)))
     cases.append((empty_sample(), SyntheticAnswers(own=case.own)))
     for sample, answers in cases:
         outcome, questions = case.asked(sample, answers)
+        where, bound = f"on sample {sample.id!r}", metric.max_questions(sample)
         # free text has a guess that its metric can parse only if one is given
         failed = outcome.question if answers is guessed and isinstance(outcome, AskFailed) else None
         if failed is not None and (not isinstance(failed, Completion) or failed.likely):
-            yield f"on sample {sample.id!r} a dry run fails: {outcome}"
-        yield from _wrong_questions(case.metric, sample, questions)
-        kinds.update(type(question) for question in questions)
-        roles.update(question.role for question in questions)
-    if never := case.metric.asks - kinds:
+            yield f"{where} a dry run fails: {outcome}"
+        if len(questions) > bound:
+            yield f"{where} it asks {len(questions)} questions, but max_questions says {bound}."
+        for question in questions:
+            kinds.add(type(question))
+            roles.add(question.role)
+            if type(question) not in metric.asks:
+                yield f"{where} it asks {_kinds([type(question)])}, which `asks` does not name."
+            if question.role not in metric.roles:
+                yield f"{where} it asks the role {question.role!r}, which `roles` does not name."
+            if fault := question.fault(question.guess()):
+                yield f"{where} a {question.kind!r} question cannot be answered: its own guess {fault}."
+    if never := metric.asks - kinds:
         yield f"it declares that it asks {_kinds(never)}, but never does."
-    if unused := case.metric.roles - roles if kinds else ():
+    if unused := metric.roles - roles if kinds else ():
         yield f"it declares the roles {sorted(unused)}, but never asks them."
 
 
-def _wrong_questions(metric: Metric, sample: Sample, questions: Sequence[Question[Any]]) -> Iterator[str]:
-    where, bound = f"on sample {sample.id!r} it asks", metric.max_questions(sample)
-    if len(questions) > bound:
-        yield f"{where} {len(questions)} questions, but max_questions says {bound}."
-    for question in questions:
-        if type(question) not in metric.asks:
-            yield f"{where} {_kinds([type(question)])}, which `asks` does not name."
-        if question.role not in metric.roles:
-            yield f"{where} the role {question.role!r}, which `roles` does not name."
-        if fault := question.fault(question.guess()):
-            yield f"{where} a {question.kind!r} question that cannot be answered: its own guess {fault}."
-
-
 def _needs(case: _Case) -> Iterator[str]:
-    bare_score = False
+    bare_score, needs = False, case.metric.needs
     for sample, answers in case.trials():
         bare = sample
         for name in FIELDS:
-            without = case.outcome(sample_without(sample, name), answers)
-            if name in case.metric.needs:
-                if not isinstance(without, MissingField):
-                    advice = f"read the field with sample.require({name!r})."
-                    yield f"sample {sample.id!r} without {name!r} ends as {without!r}; {advice}"
-            elif isinstance(without, MissingField) and sample.present >= case.metric.needs:
+            without = drive(case.plan(_without(sample, name)), answers)
+            if name in needs and not isinstance(without, MissingField):
+                advice = f"read the field with sample.require({name!r})."
+                yield f"sample {sample.id!r} without {name!r} ends as {without!r}; {advice}"
+            if name not in needs and isinstance(without, MissingField) and sample.present >= needs:
                 yield f"on a sample without {name!r} it raises MissingField, but `needs` does not name it."
-            else:
-                bare = sample_without(bare, name)
+            bare = bare if name in needs else _without(bare, name)
         case.metric.max_questions(Sample("bare"))
-        bare_score = bare_score or isinstance(case.outcome(bare, answers), Score)
+        bare_score = bare_score or case.value(bare, answers) is not None
     if not bare_score:
-        needs = ", ".join(sorted(case.metric.needs)) or "nothing"
-        yield f"it has no score on samples with only {needs}."
+        yield f"it has no score on samples with only {', '.join(sorted(needs)) or 'nothing'}."
 
 
 def _nothing_to_judge(case: _Case) -> Iterator[str]:
-    outcome = case.outcome(empty_sample(), SyntheticAnswers(own=case.own))
+    outcome = drive(case.plan(empty_sample()), SyntheticAnswers(own=case.own))
     if not isinstance(outcome, Undefined) or not outcome.reason.strip():
         yield f"a sample whose fields are all empty ends as {outcome!r}; expected Undefined with a reason."
 
 
-def _order_of_contexts(case: _Case) -> Iterator[str]:
+def _order(case: _Case) -> Iterator[str]:
     moved = False
     for sample, answers in case.trials():
-        before = case.value(sample, answers)
-        after = case.value(in_other_order(sample), answers)
+        contexts, ids = sample.retrieved_contexts or (), sample.retrieved_context_ids or ()
+        turned = replace(sample, retrieved_contexts=contexts[::-1], retrieved_context_ids=ids[::-1])
+        before, after = case.value(sample, answers), case.value(turned, answers)
         moved = moved or not _close(before, after)
         if moved and not case.metric.ranked:
             what = f"sample {sample.id!r} has the value {before}, and {after} with its contexts in another order"
             yield f"{what}; declare `ranked` or make the value independent of the order."
+        if not _close(before, after := case.value(sample, answers.backwards)):
+            yield f"sample {sample.id!r} has the value {before}, and {after} with its statements reversed."
     if case.metric.ranked and not moved:
         what = "it declares `ranked`, but the order of the contexts matters in no sample"
         yield f"{what}; pass a sample in which it does."
 
 
-def _order_of_statements(case: _Case) -> Iterator[str]:
-    for sample, answers in case.trials():
-        before = case.value(sample, answers)
-        after = case.value(sample, replace(answers, statements_reversed=True))
-        if not _close(before, after):
-            yield f"sample {sample.id!r} has the value {before}, and {after} with its statements reversed."
-
-
 def _better_verdicts(case: _Case) -> Iterator[str]:
-    metric = case.metric
-    lowered: set[type[Question[Any]]] = set()
+    metric, lowered = case.metric, set[type[Question[Any]]]()
     for sample, answers in case.trials():
         outcome, questions = case.asked(sample, answers)
-        if not isinstance(outcome, Score):
-            continue
-        before = outcome.value
-        for question, changed in _improved(questions, answers):
-            after = case.value(sample, changed)
-            if after is None or _close(before, after) or (after < before) != metric.higher_is_better:
-                continue
-            lowered.add(type(question))
-            if type(question) not in metric.not_monotone_in:
-                given, better = answers(question), changed(question)
-                yield (
-                    f"sample {sample.id!r} goes from {before} to {after} when the verdict on a {question.kind!r} "
-                    f"question gets better, {given!r} to {better!r}; fix it, or name the kind in `not_monotone_in` "
-                    "and test an example."
-                )
+        for question in dict.fromkeys(questions) if isinstance(outcome, Score) else ():
+            given, before = answers(question), case.value(sample, answers)
+            # a verdict of the metric's author may be of any type
+            for better in question.better(given) if isinstance(given, type(question).verdict) else ():
+                after = case.value(sample, _but(answers, question, better))
+                if before is None or after is None or _close(before, after):
+                    continue
+                if (after < before) == metric.higher_is_better:
+                    lowered.add(type(question))
+                    if type(question) not in metric.not_monotone_in:
+                        yield (
+                            f"sample {sample.id!r} goes from {before} to {after} when the verdict on a "
+                            f"{question.kind!r} question gets better, {given!r} to {better!r}; fix it, or name the "
+                            "kind in `not_monotone_in` and test an example."
+                        )
     if never := (metric.not_monotone_in & metric.asks) - lowered:
         yield f"`not_monotone_in` names {_kinds(never)}, but no better verdict made the value worse."
 
 
-def _improved(
-    questions: Iterable[Question[Any]], answers: SyntheticAnswers
-) -> Iterator[tuple[Question[Any], SyntheticAnswers]]:
-    for question in dict.fromkeys(questions):
-        given = answers(question)
-        if not isinstance(given, type(question).verdict):  # a verdict of the metric's author may be of any type
-            continue
-        for verdict in question.better(given):
-            yield question, replace(answers, known={question: verdict})
-
-
 def _close(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    return one is other if one is None or other is None else isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def _failures(case: _Case) -> Iterator[str]:
@@ -386,42 +297,30 @@ def _failures(case: _Case) -> Iterator[str]:
         outcome, questions = case.asked(sample, lambda _: _NO_ANSWER)
         if questions and not isinstance(outcome, AskFailed):
             yield f"on sample {sample.id!r} no question is answered; it ends as {outcome!r}, not as AskFailed."
-        for failing in dict.fromkeys(case.asked(sample, answers)[1]):
-            case.outcome(sample, partial(_all_but, failing, answers))
-
-
-def _all_but(failing: Question[Any], answer: Answerer, question: Question[Any]) -> Answer:
-    return _NO_ANSWER if question == failing else answer(question)
-
-
-class _Stop(BaseException):
-    """An exception that a plan must not catch, like that of a stopped run or a closed program."""
+        for lost in dict.fromkeys(case.asked(sample, answers)[1]):
+            drive(case.plan(sample), _but(answers, lost, _NO_ANSWER))
 
 
 def _closing(case: _Case) -> Iterator[str]:
+    """Close each plan at each question, and raise there what a plan must pass on."""
     for sample, answers in case.trials():
-        at, where, advice = 0, f"on sample {sample.id!r} it", "catch AskFailed, and nothing broader."
-        while (plan := _advanced(case.metric.plan(sample), answers, at)) is not None:
-            try:
-                plan.close()
-            except BaseException as raised:
-                what = f"{where} raises {raised!r} instead of closing; ask nothing while closing."
-                raise ContractViolation(case.metric, "closing", what) from raised
-            # an exception at a question is passed on: a plan catches nothing broader than AskFailed
-            for error in (_Stop(), RuntimeError("the contract's own"), MeriloError("the contract's own")):
-                what = f"{where} catches {type(error).__bases__[0].__name__}"
-                if (thrown := _advanced(case.metric.plan(sample), answers, at)) is None:
-                    continue
+        for at in count():
+            plan: Plan[Score | Undefined] | None = None
+            for error in (GeneratorExit(), KeyboardInterrupt(), RuntimeError(_OWN), MeriloError(_OWN)):
+                if (plan := _advanced(case.metric.plan(sample), answers, at)) is None:
+                    break
+                ended = "continues asking"
                 try:
-                    thrown.throw(error)
+                    plan.throw(error)
                 except StopIteration:
-                    yield f"{what} and ends; {advice}"
-                except BaseException as out:
-                    if out is not error:
-                        raise ContractViolation(case.metric, "closing", f"{what} and raises {out!r}; {advice}") from out
-                else:
-                    yield f"{what} and continues asking; {advice}"
-            at += 1
+                    ended = "ends"
+                except BaseException as out:  # noqa: BLE001  the one that was raised passes
+                    ended = "" if out is error else f"raises {out!r}"
+                if ended:
+                    caught = type(error).__bases__[0].__name__
+                    yield f"on sample {sample.id!r} it catches {caught} and {ended}; catch AskFailed, and no more."
+            if plan is None:
+                break
 
 
 def _advanced(plan: Plan[Score | Undefined], answer: Answerer, steps: int) -> Plan[Score | Undefined] | None:
@@ -439,40 +338,31 @@ def _kinds(kinds: Iterable[type[Question[Any]]]) -> str:
     return ", ".join(sorted(kind.__name__ for kind in kinds))
 
 
-LAWS: Final[tuple[tuple[str, Callable[[_Case], Iterator[str]]], ...]] = (
-    ("declarations", _declarations),
-    ("range", _range),
-    ("driving", _driving),
-    ("questions", _questions),
-    ("needs", _needs),
-    ("nothing to judge", _nothing_to_judge),
-    ("order", _order_of_contexts),
-    ("order", _order_of_statements),
-    ("better verdicts", _better_verdicts),
-    ("failures", _failures),
-    ("closing", _closing),
-)
-"""The laws by name, in the order in which they are checked, with their checks."""
+LAWS: Final[Mapping[str, Callable[[_Case], Iterator[str]]]] = {
+    check.__name__.strip("_").replace("_", " "): check
+    for check in (
+        *(_declarations, _range, _driving, _questions, _needs, _nothing_to_judge, _order, _better_verdicts),
+        *(_failures, _closing),
+    )
+}
+"""The checks by the names of their laws, in the order in which they are made."""
 
 
 # -- synthetic samples and verdicts --------------------------------------------------------------------
 # Seeded, always the same, no two texts equal. Verdicts are a function of the texts alone, so they do not depend on the
 # position of a context: whether a context supports a statement depends on the two texts, not on its number.
 
-COUNT: Final = 24
-_MAX_CONTEXTS: Final = 5
 _WORDS: Final = "amber basin copper delta ember fjord glacier harbour island juniper kelp lagoon".split()
 
 
 def synthetic_samples() -> Iterator[Sample]:
     """Yield full samples of 1 to 5 contexts; some contexts are blank, some occur twice."""
-    for number in range(COUNT):
-        yield synthetic_sample(number)
+    yield from map(synthetic_sample, range(24))
 
 
 def synthetic_sample(number: int) -> Sample:
     """Return the full sample with this number: every field and nuggets; only a context is ever blank."""
-    contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % _MAX_CONTEXTS)]
+    contexts = [_text(number, f"context {place}", 4) for place in range(1 + number % 5)]
     if number % 7 == 3:
         contexts[-1] = " \n"
     if number % 7 == 5:
@@ -490,34 +380,15 @@ def synthetic_sample(number: int) -> Sample:
     )
 
 
-def sample_without(full: Sample, name: str) -> Sample:
-    """Return the sample without one of its fields."""
+def _without(full: Sample, name: str) -> Sample:
     without: dict[str, Any] = {name: None}  # replace takes any field
     return replace(full, **without)
 
 
 def empty_sample() -> Sample:
     """Return the sample whose fields are all present and empty."""
-    return Sample(
-        "empty",
-        user_input="",
-        retrieved_contexts=[],
-        response="",
-        reference="",
-        reference_contexts=[],
-        retrieved_context_ids=[],
-        reference_context_ids=[],
-    )
-
-
-def in_other_order(full: Sample) -> Sample:
-    """Return the sample with its retrieved contexts, and their ids, in reverse order."""
-    contexts, ids = full.retrieved_contexts, full.retrieved_context_ids
-    return replace(
-        full,
-        retrieved_contexts=None if contexts is None else contexts[::-1],
-        retrieved_context_ids=None if ids is None else ids[::-1],
-    )
+    empty: dict[str, Any] = {name: getattr(synthetic_sample(0), name)[:0] for name in FIELDS}  # texts and lists
+    return Sample("empty", **empty)
 
 
 @dataclass(frozen=True)
@@ -525,24 +396,20 @@ class SyntheticAnswers:
     """Synthetic verdicts: a callable that always gives the same verdict on the same question."""
 
     seed: int = 0
-    known: Mapping[Question[Any], Verdict] = field(default_factory=dict[Question[Any], Verdict])
-    """Verdicts that take precedence over the synthetic ones."""
-    own: Callable[[Question[Any]], Verdict | None] | None = None
+    own: OwnVerdicts = lambda _: None
     """Verdicts of the metric's author, which replace the synthetic ones; None if there is no replacement."""
-    statements_reversed: bool = False
-    """Return the statements, parts and entities of a text in reverse order."""
-    statements_flood: bool = False
+    flood: bool = False
     """Return thousands of statements, parts or entities in every text, as a broken judge may."""
 
     def __call__(self, question: Question[Any]) -> Verdict:
         """Return the verdict on a question; its guess for kinds without a synthetic verdict."""
-        found = self.known.get(question)
-        if found is None and self.own is not None:
-            found = self.own(question)
-        if found is None:
-            about = (question.kind, question.role, str(question.draw))
-            found = question.synthetic(Odds(self.seed, about, flood=self.statements_flood))
-        return found.reversed() if self.statements_reversed else found
+        about = (question.kind, question.role, str(question.draw))
+        found: Verdict = self.own(question) or question.synthetic(Odds(self.seed, about, flood=self.flood))
+        return found
+
+    def backwards(self, question: Question[Any]) -> Verdict:
+        """Return the verdict on a question, with its statements, parts or entities in reverse order."""
+        return self(question).reversed()
 
 
 def guessed(question: Question[Any]) -> Verdict:
@@ -551,9 +418,13 @@ def guessed(question: Question[Any]) -> Verdict:
     return found
 
 
+def _but(answers: Answerer, question: Question[Any], answer: Answer) -> Answerer:
+    """Return the answers with another one to a question."""
+    return lambda each: answer if each == question else answers(each)
+
+
 def _text(number: int, what: str, max_sentences: int) -> str:
-    count = 1 + int(max_sentences * chance(number, what))
-    about = [f"{what} {place}" for place in range(count)]
+    about = [f"{what} {place}" for place in range(1 + int(max_sentences * chance(number, what)))]
     chosen = [[chance(number, each, str(at)) for at in range(5)] for each in about]
     words = [" ".join(_WORDS[int(len(_WORDS) * odd)] for odd in odds) for odds in chosen]
     return "\n\n".join(f"The {each} of case {number} has {own}." for each, own in zip(about, words, strict=True))
