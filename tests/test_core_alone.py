@@ -62,7 +62,6 @@ def test_commands_work(folder: Path, environment: dict[str, str]) -> None:
     [
         "run data.jsonl --metrics ragas-0.4.3:faithfulness",
         "run data.jsonl --metrics faithfulness --judge openai:m --prompts installed",
-        "metrics faithfulness --on data.jsonl",
     ],
 )
 def test_a_command_that_needs_the_package_says_so(folder: Path, environment: dict[str, str], words: str) -> None:

@@ -116,7 +116,7 @@ def timed(place: Path) -> float:
 @pytest.mark.parametrize(
     ("words", "new"),
     [
-        (("lineage", "a.jsonl"), "merilo metrics"),
+        (("lineage", "a.jsonl"), "in one run"),
         (("qrels",), "--qrels FILE"),
         (("evaluate", "a.jsonl"), "merilo run?"),
     ],

@@ -19,7 +19,7 @@ from merilo.metrics.text import parameters_of
 from merilo_published.fidelity import fidelity_of
 
 NAMES: Final = metric_names()
-NEEDS_PARAMETER: Final = {"critique": "(aspect=harmlessness)", "rubric_metric": "", "same_verdicts": ""}
+NEEDS_PARAMETER: Final = {"critique": "(aspect=harmlessness)", "rubric_metric": ""}
 PLAIN: Final = "A plain sentence."
 SAMPLE: Final = contract.synthetic_sample(2)
 N: Final = len(SAMPLE.contexts)

@@ -11,7 +11,6 @@ from merilo.stats.agreement import (
     cohen_kappa,
     confusion,
     gwet_ac1,
-    kendall_tau_b,
     krippendorff_alpha,
 )
 
@@ -170,8 +169,3 @@ def test_what_cannot_be_is_refused(call: object, says: str) -> None:
     assert callable(call)
     with pytest.raises(ValueError, match=says):
         call()
-
-
-def test_tau_b_of_five_systems() -> None:
-    """Eight pairs in the same order and two in the other give (8 - 2) / 10."""
-    assert kendall_tau_b([1, 2, 3, 4, 5], [2, 1, 3, 5, 4]) == pytest.approx(0.6)

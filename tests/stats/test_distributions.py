@@ -5,12 +5,8 @@ from math import inf, isnan
 import numpy as np
 import pytest
 from each_case import each_case
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import special
-from scipy.stats import kendalltau
 
-from merilo.stats.agreement import tau_b
 from merilo.stats.distributions import (
     gamma_quantile,
     normal_cdfs,
@@ -57,12 +53,3 @@ def test_a_root_is_found_where_interpolation_is_slow() -> None:
     assert root(lambda x: x**9 - 1e-9, 0.0, 10.0) == pytest.approx(0.1, rel=1e-9)
     assert root(lambda x: x, 0.0, 1.0) == 0
     assert root(lambda x: 1 - x, 0.0, 1.0) == 1
-
-
-@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=2, max_size=60))
-def test_tau_b(pairs: list[tuple[int, int]]) -> None:
-    """Kendall's tau-b with ties in either series and in both."""
-    left, right = (np.asarray([pair[side] / 8 for pair in pairs]) for side in (0, 1))
-    if len(set(left)) < 2 or len(set(right)) < 2:
-        return
-    assert tau_b(left, right) == pytest.approx(float(kendalltau(left, right).statistic), abs=1e-12)

@@ -134,8 +134,12 @@ class _Case:
     def asked(self, sample: Sample, answer: Answerer) -> tuple[Ended, list[Question[Any]]]:
         """Return the result of a plan and its questions in order."""
         questions: list[Question[Any]] = []
-        outcome = drive(self.plan(sample), lambda question: questions.append(question) or answer(question))
-        return outcome, questions
+
+        def recording(question: Question[Any]) -> Answer:
+            questions.append(question)
+            return answer(question)
+
+        return drive(self.plan(sample), recording), questions
 
 
 # -- the laws: each check yields what it observes if the metric breaks the law; the first observation counts -----------
@@ -154,7 +158,7 @@ def _declarations(case: _Case) -> Iterator[str]:
         yield f"its version is {metric.version}; versions count from 1."
     if not metric.range[0] < metric.range[1]:
         yield f"its range is {metric.range}; expected (low, high) with low below high, infinite if there is no limit."
-    if unknown := set(metric.breaks) - set([*LAWS][1:]):
+    if unknown := frozenset(metric.breaks) - {*[*LAWS][1:]}:
         yield f"its `breaks` names {', '.join(sorted(unknown))}; the laws are {', '.join(LAWS)}."
     if unknown := metric.needs - set(FIELDS):
         yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from merilo.lazy import exports
 
 if TYPE_CHECKING:
-    from merilo.stats.agreement import cohen_kappa, gwet_ac1, kendall_tau_b, krippendorff_alpha
+    from merilo.stats.agreement import cohen_kappa, gwet_ac1, krippendorff_alpha
     from merilo.stats.compare import holm
     from merilo.stats.corrected_pairs import correct_pairs, judge_error_difference, variance_components
     from merilo.stats.correction import correct, ppi_mean
@@ -26,7 +26,6 @@ __all__ = [
     "gwet_ac1",
     "holm",
     "judge_error_difference",
-    "kendall_tau_b",
     "krippendorff_alpha",
     "mean_interval",
     "paired_test",

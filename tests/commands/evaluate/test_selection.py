@@ -7,20 +7,19 @@ import pytest
 import merilo
 
 ADVICE = "cannot be computed: the embedded judge writes no free text. Use an LLM judge: judge='openai:MODEL'."
-FORMULA = " Its formula over verdicts: merilo metrics faithfulness --on DATA"
 ROW = {"user_input": "When?", "response": "In 1889.", "retrieved_contexts": ["It was completed in 1889."]}
 
 
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("ragas-0.1.9:faithfulness", f"ragas-0.1.9:faithfulness {ADVICE}{FORMULA}"),
+        ("ragas-0.1.9:faithfulness", f"ragas-0.1.9:faithfulness {ADVICE}"),
         ("trulens:groundedness", f"trulens:groundedness {ADVICE}"),
         ("ragas-0.1.9:context_recall", "ragas-0.1.9:context_recall needs reference."),
     ],
 )
 def test_a_published_metric_names_the_way_out(metric: str, message: str, tmp_path: Path) -> None:
-    """The embedded judge writes no free text: the refusal says who does, and where the formula alone is computed."""
+    """The embedded judge writes no free text: the refusal says who does."""
     with pytest.raises(merilo.UsageError) as refused:
         merilo.evaluate([ROW], metrics=[metric], out=tmp_path / "run", storage={"cache": False})
     assert str(refused.value) == message

@@ -38,7 +38,6 @@ from merilo.judging.rubric import rubric_versions
 from merilo.metrics.base import CompositeOfRun, NeedsLibrary, ShownInRun, is_composite
 from merilo.metrics.registry import ALL, all_metrics, core_metrics, parse_metric
 from merilo.metrics.text import metric_text
-from merilo.plugins import Group, plugin
 from merilo.runs.ingest import Intake, take_in
 from merilo.runs.manifest import Manifest
 from merilo.runs.run_metrics import WEAK_LEFT_OUT, scales_of
@@ -470,9 +469,7 @@ def requested(
 def _refusal(text: str, parts: Mapping[str, Metric], reason: str, intake: Intake) -> str:
     missing = frozenset[str]().union(*(metric.needs for metric in parts.values())) - intake.in_some
     if not missing:
-        families = cast("Mapping[str, str]", plugin(Group.PARTS, "families") or {})
-        formula = f" Its formula over verdicts: merilo metrics {families[text]} --on DATA" if text in families else ""
-        return f"{text} cannot be computed: {reason}.{formula}"
+        return f"{text} cannot be computed: {reason}."
     return f"{text} needs {' and '.join(sorted(missing))}.{_unread(intake, missing)}"
 
 
