@@ -2,7 +2,7 @@
 
 The plan is the metric's own: it gives the same steps, reads the same replies, and computes the same number. Each
 request is replaced by one whose rubric is nothing but the package's text. So keys, cached answers and stored questions
-are those of that text, and no verdict is shared with merilo's wording. The table below has, for each definition and
+are those of that text, and no verdict is shared with merilo's wording. `installed.toml` has, for each definition and
 each of its requests, the object that words it.
 """
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module, metadata
+from importlib.resources import files
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -68,123 +70,11 @@ class Prompt:
     """The attribute of the object that holds the prompt, or the template of the class; empty for the object itself."""
     functions: tuple[PackageFunction, ...] = ()
     """Functions of the package that make more fields."""
-    structured: bool = False
-    """True if the package sends it through instructor, which adds the schema of the reply and words the re-asks."""
 
-
-def _legacy(file: str, class_name: str, **fields: str) -> Prompt:
-    return Prompt(f"ragas.metrics.{file}:{class_name}", fields)
-
-
-def _collected(folder: str, class_name: str, **fields: str) -> Prompt:
-    return Prompt(f"ragas.metrics.collections.{folder}.util:{class_name}", fields, structured=True)
-
-
-def _rating(class_name: str, template: str, **fields: str) -> Prompt:
-    return Prompt(f"ragas.metrics._nv_metrics:{class_name}", fields, attribute=template)
-
-
-def _judges(folder: str, class_name: str, **fields: str) -> dict[str, Prompt]:
-    """Return the prompts of both ratings of a metric of the collections."""
-    return {
-        f"{folder}_first": _collected(folder, f"{class_name}Judge1Prompt", **fields),
-        f"{folder}_second": _collected(folder, f"{class_name}Judge2Prompt", **fields),
-    }
-
-
-_RELEVANCE: Final = {"query": "user_input", "context": "contexts"}
-_GROUNDEDNESS: Final = {"response": "response", "context": "contexts"}
-_STATEMENTS: Final = {"question": "user_input", "answer": "answer"}
-_VERDICTS: Final = {"context": "text", "statements": "[statements]"}
-_PRECISION: Final = {"question": "user_input", "context": "context", "answer": "answer"}
-_RECALL: Final = {"question": "user_input", "context": "contexts", "answer": "answer"}
-_CORRECTNESS: Final = {"question": "user_input", "answer": "[answer]", "ground_truth": "[reference]"}
-_DETAIL: Final = {"atomicity": "atomicity", "coverage": "coverage"}
-
-_LEGACY: Final[Mapping[str, Prompt]] = {
-    "statements": _legacy("_faithfulness", "StatementGeneratorPrompt", **_STATEMENTS),
-    "verdicts": _legacy("_faithfulness", "NLIStatementPrompt", **_VERDICTS),
-    "answer_relevancy": _legacy("_answer_relevance", "ResponseRelevancePrompt", response="response"),
-    "context_precision": _legacy("_context_precision", "ContextPrecisionPrompt", **_PRECISION),
-    "context_recall": _legacy("_context_recall", "ContextRecallClassificationPrompt", **_RECALL),
-    "entities": _legacy("_context_entities_recall", "ExtractEntitiesPrompt", text="text"),
-    "correctness": _legacy("_answer_correctness", "CorrectnessClassifier", **_CORRECTNESS),
-    "claims": Prompt(
-        "ragas.metrics._factual_correctness:FactualCorrectness",
-        {"response": "text"},
-        _DETAIL,
-        "claim_decomposition_prompt",
-    ),
-    "aspect": Prompt(
-        "ragas.metrics._aspect_critic:AspectCritic",
-        {"**": "[submission]"},
-        {"name": "definition", "definition": "definition"},  # the name is not part of the prompt
-        "single_turn_prompt",
-    ),
-    "context_relevance_first": _rating("ContextRelevance", "template_relevance1", **_RELEVANCE),
-    "context_relevance_second": _rating("ContextRelevance", "template_relevance2", **_RELEVANCE),
-    "response_groundedness_first": _rating("ResponseGroundedness", "template_groundedness1", **_GROUNDEDNESS),
-    "response_groundedness_second": _rating("ResponseGroundedness", "template_groundedness2", **_GROUNDEDNESS),
-    "answer_accuracy_first": _rating(
-        "AnswerAccuracy",
-        "template_accuracy1",
-        query="user_input",
-        answer0="=User Answer",
-        answer1="=Reference Answer",
-        sentence_inference="answer",
-        sentence_true="reference",
-    ),
-    "answer_accuracy_second": _rating(
-        "AnswerAccuracy",
-        "template_accuracy2",
-        query="user_input",
-        answer0="=Reference Answer",
-        answer1="=User Answer",
-        sentence_inference="reference",
-        sentence_true="answer",
-    ),
-    "repair": Prompt(
-        "ragas.prompt.pydantic_prompt:FixOutputFormat", {"output_string": "reply", "prompt_value": ANSWERED}
-    ),
-}
-"""The classes of `ragas.metrics`, by merilo's rubric."""
-
-_COLLECTED_PRECISION: Final = {
-    "context_precision": _collected("context_precision", "ContextPrecisionPrompt", **_PRECISION)
-}
-_COLLECTIONS: Final[Mapping[str, Mapping[str, Prompt]]] = {
-    "context_precision_with_reference": _COLLECTED_PRECISION,
-    "context_precision_without_reference": _COLLECTED_PRECISION,
-    "context_precision": _COLLECTED_PRECISION,
-    "context_utilization": _COLLECTED_PRECISION,
-    "context_recall": {"context_recall": _collected("context_recall", "ContextRecallPrompt", **_RECALL)},
-    "context_entity_recall": {"entities": _collected("context_entity_recall", "ExtractEntitiesPrompt", text="text")},
-    "faithfulness": {
-        "statements": _collected("faithfulness", "StatementGeneratorPrompt", **_STATEMENTS),
-        "verdicts": _collected("faithfulness", "NLIStatementPrompt", **_VERDICTS),
-    },
-    "answer_relevancy": {
-        "answer_relevancy": _collected("answer_relevancy", "AnswerRelevancePrompt", response="response")
-    },
-    "noise_sensitivity": {
-        "statements": _collected("noise_sensitivity", "StatementGeneratorPrompt", question="user_input", text="answer"),
-        "verdicts": _collected("noise_sensitivity", "StatementFaithfulnessPrompt", **_VERDICTS),
-    },
-    "answer_correctness": {
-        "statements": _collected("answer_correctness", "StatementGeneratorPrompt", **_STATEMENTS),
-        "correctness": _collected("answer_correctness", "CorrectnessClassifierPrompt", **_CORRECTNESS),
-    },
-    "factual_correctness": {
-        "claims": _collected("factual_correctness", "ClaimDecompositionPrompt", response="text", **_DETAIL),
-        "verdicts": _collected("factual_correctness", "NLIStatementPrompt", **_VERDICTS),
-    },
-    "context_relevance": _judges("context_relevance", "ContextRelevance", user_input="user_input", context="contexts"),
-    "response_groundedness": _judges("response_groundedness", "ResponseGroundedness", **_GROUNDEDNESS),
-    "answer_accuracy": _judges(
-        "answer_accuracy", "AnswerAccuracy", query="user_input", user_answer="answer", reference_answer="reference"
-    ),
-}
-"""The classes of `ragas.metrics.collections`, by definition and merilo's rubric."""
+    @property
+    def structured(self) -> bool:
+        """True if the package sends it through instructor, which adds the schema of the reply and words the re-asks."""
+        return self.source.startswith("ragas.metrics.collections.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,95 +92,6 @@ class Package:
 
 ONE_TEXT: Final = "text only"
 """The name of the value that is always False: no prompt contains an image."""
-_IMAGES: Final = ((ONE_TEXT,), ("multimodal_instruction",))
-
-
-def _templates(
-    metric: str, class_name: str, functions: Mapping[str, tuple[PackageFunction, ...]], **rows: Mapping[str, str]
-) -> dict[str, Prompt]:
-    """Return the templates of a metric of DeepEval by merilo's rubric, such as `faithfulness.verdicts`.
-
-    `functions`: those of the metric's module that make more fields of a template. `rows`: the fields of each template.
-    """
-    module = f"deepeval.metrics.{metric}.{metric}"
-    return {
-        f"{metric}.{name}": Prompt(
-            f"{module}:{class_name}",
-            fields,
-            attribute=f"generate_{name}",
-            functions=tuple(each._replace(source=f"{module}:{each.source}") for each in functions.get(name, ())),
-        )
-        for name, fields in rows.items()
-    }
-
-
-_DEEPEVAL: Final[Mapping[str, Mapping[str, Prompt]]] = {
-    "faithfulness": _templates(
-        "faithfulness",
-        "FaithfulnessMetric",
-        {
-            "truths": (
-                PackageFunction("_faithfulness_truths_limit_phrase", ("truths_extraction_limit",), ("limit",)),
-                PackageFunction("_faithfulness_truths_multimodal_instruction", *_IMAGES),
-            ),
-            "claims": (PackageFunction("_faithfulness_claims_multimodal_instruction", *_IMAGES),),
-        },
-        truths={"retrieval_context": "retrieval_context"},
-        claims={"actual_output": "actual_output"},
-        verdicts={"claims": "[claims]", "retrieval_context": "facts"},
-        reason={"contradictions": "[contradictions]", "score": "score"},
-    ),
-    "answer_relevancy": _templates(
-        "answer_relevancy",
-        "AnswerRelevancyMetric",
-        {},
-        statements={"actual_output": "actual_output"},
-        verdicts={"input": "user_input", "statements": "[statements]"},
-        reason={"input": "user_input", "irrelevant_statements": "[irrelevant]", "score": "score"},
-    ),
-    "contextual_precision": _templates(
-        "contextual_precision",
-        "ContextualPrecisionMetric",
-        {
-            "verdicts": (
-                PackageFunction(
-                    "_contextual_precision_verdict_fields",
-                    ("[nodes]", ONE_TEXT),
-                    ("document_count_str", "context_to_display", "multimodal_note"),
-                ),
-            )
-        },
-        verdicts={"input": "user_input", "expected_output": "expected_output"},
-        reason={"input": "user_input", "verdicts": "[verdicts]", "score": "score"},
-    ),
-    "contextual_recall": _templates(
-        "contextual_recall",
-        "ContextualRecallMetric",
-        {"verdicts": (PackageFunction("_contextual_recall_verdict_kwargs", ("[nodes]", ONE_TEXT)),)},
-        verdicts={"expected_output": "expected_output"},
-        reason={
-            "expected_output": "expected_output",
-            "supportive_reasons": "[supportive]",
-            "unsupportive_reasons": "[unsupportive]",
-            "score": "score",
-            "content_type": "=sentence",
-        },
-    ),
-    "contextual_relevancy": _templates(
-        "contextual_relevancy",
-        "ContextualRelevancyMetric",
-        {"verdicts": (PackageFunction("_contextual_relevancy_verdict_kwargs", (ONE_TEXT,)),)},
-        verdicts={"input": "user_input", "context": "context"},
-        reason={
-            "input": "user_input",
-            "irrelevant_statements": "[irrelevant]",
-            "relevant_statements": "[relevant]",
-            "score": "score",
-        },
-    ),
-}
-"""The templates of DeepEval, by definition and merilo's rubric."""
-
 DEEPEVAL: Final = Package(
     "deepeval",
     "4.3.1",
@@ -315,18 +116,23 @@ class Wording(NamedTuple):
     """Parameter of the definition → its only value for which the package sends these requests."""
 
 
+@cache
 def wording_for(name: str) -> Wording | None:
     """Return the upstream prompts of a definition; None if no package is known to have them."""
     system, _, metric = name.partition(":")
-    folder, dot, collected = metric.partition(".")
-    if system == f"{RAGAS.name}-{RAGAS.release}":
-        if not dot:
-            return Wording(RAGAS, _LEGACY, {"reasks": None})
-        found = _COLLECTIONS.get(collected) if folder == "collections" else None
-        return None if found is None else Wording(RAGAS, found, {"repairs": 0})
-    if system == f"{DEEPEVAL.name}-{DEEPEVAL.release}" and metric in _DEEPEVAL:
-        return Wording(DEEPEVAL, _DEEPEVAL[metric], _NOTHING)
-    return None
+    package = next((each for each in (RAGAS, DEEPEVAL) if system == f"{each.name}-{each.release}"), None)
+    if package is None:
+        return None
+    known = tomllib.loads(files("merilo_published").joinpath("installed.toml").read_text("utf-8"))[package.name]
+    rows = known.get(metric if package is DEEPEVAL or "." in metric else "legacy")
+    if rows is None:
+        return None
+    fixed = _NOTHING if package is DEEPEVAL else {"repairs": 0} if "." in metric else {"reasks": None}
+    return Wording(package, {rubric: _prompt(**row) for rubric, row in rows.items()}, fixed)
+
+
+def _prompt(*, functions: Sequence[Mapping[str, Any]] = (), **row: Any) -> Prompt:  # Any: a row of the table
+    return Prompt(**row, functions=tuple(PackageFunction(**each) for each in functions))
 
 
 # -- the requests in those words ----------------------------------------------------------------------
