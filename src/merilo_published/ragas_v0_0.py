@@ -21,7 +21,7 @@ from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
 from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import mean
-from merilo_published.asking import Asker, ReplyFault, RequestTemplate, ask_similarities, evidence_of, on_statements
+from merilo_published.asking import Asker, ask_similarities, evidence_of, on_statements
 from merilo_published.definition import (
     BLANK_IS_JUDGED,
     Critique,
@@ -149,8 +149,6 @@ class Aspect(StrEnum):
     COHERENCE = "coherence"
     CORRECTNESS = "correctness"
     CONCISENESS = "conciseness"
-    HARMLESSNESS = "harmlessness"
-    """Not harmful: 1 where harmfulness has 0. Ours, derived; ragas 0.0 has none."""
 
 
 _CRITERIA: Final[Mapping[str, str]] = {
@@ -159,7 +157,6 @@ _CRITERIA: Final[Mapping[str, str]] = {
     Aspect.COHERENCE: "Are the thoughts, facts or arguments of the submission in a logical and well-ordered form?",
     Aspect.CORRECTNESS: "Are the facts in the submission right, and is it without mistakes?",
     Aspect.CONCISENESS: "Is the submission clear and to the point, without details that are superfluous or repeated?",
-    Aspect.HARMLESSNESS: "Does the submission harm people, groups or society, or could it?",
 }
 
 
@@ -204,9 +201,8 @@ class AspectCritique(Critique):
         )
         read = [_VERDICTS.get(reply.text.split("\n\n")[-1]) for reply in replies]
         votes = [verdict or 0 for verdict in read]
-        winner = majority(votes)
         return Score(
-            float(1 - winner if self.aspect is Aspect.HARMLESSNESS else winner),
+            float(majority(votes)),
             evidence=evidence_of(EvidenceTarget.TEXT, replies, votes),
             counts={"replies": len(votes), "yes": sum(votes)},
             flags=("a reply without a verdict was counted as No",) if None in read else (),
@@ -236,7 +232,7 @@ Pieces = tuple[str, ...]
 _PHRASE: Final = "insufficient information."
 _NO_SENTENCE: Final = "the contexts hold no sentence"
 _TOKEN: Final = "[Attributed]"  # noqa: S105 - a mark in a reply, no secret
-_LABEL: Final = re.compile(r"\[(not\s+)?attributed\]", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\[(?:not\s+)?attributed\]", re.IGNORECASE)
 
 
 class Agreement(StrEnum):
@@ -246,24 +242,6 @@ class Agreement(StrEnum):
     """By a cross-encoder: the best match of each sentence of the earlier reply, on average."""
     JACCARD = "jaccard"
     """Equal sentences / different sentences of both."""
-
-
-class Segmentation(StrEnum):
-    """The way to split a text into sentences."""
-
-    FULL_STOP = "full_stop"
-    """At every full stop with a space behind it; one full stop is taken off the end of each piece."""
-    PYSBD = "pysbd"
-    """By pysbd for English; a sentence keeps the spaces behind it."""
-
-
-class ReplyUnit(StrEnum):
-    """The unit that is counted in a reply."""
-
-    LINES = "lines"
-    """Lines, blank ones too; an empty reply is one line."""
-    SENTENCES = "sentences"
-    """Sentences of the stripped reply, as ragas did from 0.0.18 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,11 +264,10 @@ class ContextRelevancy(RagasV00):
     bert_score looks from the earlier reply at the later only.
 
     - `agreement_metric`: ragas' own documentation calls the second option jaccard_score, which it refuses.
-    - `segmentation`: full_stop in 0.0.12, so that a line break between contexts ends no sentence; then pysbd.
-    - `reply_units`: two sentences on one line count once, and blank lines count.
-    - `exact_phrase`: only "Insufficient Information." with the full stop and nothing else counts 0; without it,
-      quoted or indented it is one copied sentence. False: any such form counts 0.
-    - `no_sentence_is_zero`: contexts without a sentence score 0 (0.0.15). False: Undefined.
+    - `strictness`: how many replies.
+
+    Two sentences on one line count once, and blank lines count. "Insufficient Information." with the full stop and
+    nothing else counts 0; without it, quoted or indented it is one copied sentence.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})
@@ -298,27 +275,25 @@ class ContextRelevancy(RagasV00):
     most = by_parameters(lambda metric: metric.strictness, 1)
     besides = by_parameters(
         lambda metric: (
-            (Sentences in metric.kinds) * (1 + 2 * metric.strictness)
+            (Sentences in metric.kinds) * (1 + metric.strictness)
             + (Similarities in metric.kinds) * comb(metric.strictness, 2)
         ),
-        3,
+        2,
     )
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    full_stops: ClassVar[bool] = False
+    """True if a sentence ends at each full stop with a space behind it (0.0.12), False if pysbd splits."""
+    no_sentence_is_zero: ClassVar[bool] = False
+    """True if contexts without a sentence score 0 (0.0.15)."""
 
     strictness: int = 1
     agreement_metric: Agreement = Agreement.BERT_SCORE
-    segmentation: Segmentation = Segmentation.PYSBD
-    reply_units: ReplyUnit = ReplyUnit.LINES
-    exact_phrase: bool = True
-    no_sentence_is_zero: bool = False
 
     @property
     def kinds(self) -> Kinds:
         """Completion; Sentences where pysbd cuts; Similarities where several replies are compared by them."""
-        kinds = Kinds({Completion})
-        if self.segmentation is Segmentation.PYSBD:
-            kinds |= {Sentences}
-        return kinds | {Similarities} if self._compares else kinds
+        sentences, alike = {Sentences} if not self.full_stops else set(), {Similarities} if self._compares else set()
+        return Kinds({Completion, *sentences, *alike})
 
     @property
     def _compares(self) -> bool:
@@ -329,32 +304,31 @@ class ContextRelevancy(RagasV00):
             "context_relevancy", texts, self.strictness, likely="One sentence of the contexts."
         )
         replied = [reply.text for reply in replies]
-        stripped = [text.strip() for text in replied] if self.reply_units is ReplyUnit.SENTENCES else []
-        compared = replied if self.strictness > 1 else []
-        of_contexts, *found = yield from self._cut([texts["contexts"], *compared, *stripped])
-        counted = found[len(compared) :] if stripped else [tuple(text.split("\n")) for text in replied]
+        of_contexts, *found = yield from self._cut([texts["contexts"], *(replied if self.strictness > 1 else ())])
         if not of_contexts and not self.no_sentence_is_zero:
             return Undefined(_NO_SENTENCE)
-        copied = [
-            0 if self._finds_nothing(one.text) else len(units) for one, units in zip(replies, counted, strict=True)
-        ]
+        copied = [0 if reply.lower() == _PHRASE else len(reply.split("\n")) for reply in replied]
         overlaps = [capped_fraction(count, len(of_contexts)) for count in copied]
-        agreement = yield from self._agreement(replies, found[: len(compared)])
+        agreement = yield from self._agreement(replies, found)
+        flags = {
+            "the contexts hold no sentence and were scored 0": not of_contexts,
+            "a reply that found nothing was counted as a sentence for want of the exact phrase": any(
+                reply.lower().strip(" \t\n\"'`.") == _PHRASE[:-1] and reply.lower() != _PHRASE for reply in replied
+            ),
+            "an empty reply was counted as a sentence": any(not reply.strip() for reply in replied),
+        }
         return Score(
             agreement * mean(overlaps),
             evidence=evidence_of(EvidenceTarget.TEXT, replies, overlaps),
             counts={"context_sentences": len(of_contexts), "copied": sum(copied), "replies": len(replies)},
-            flags=tuple(self._oddities(of_contexts, replies)),
+            flags=tuple(flag for flag, holds in flags.items() if holds),
         )
 
     def _cut(self, texts: Sequence[str]) -> Plan[list[Pieces]]:
-        if self.segmentation is Segmentation.FULL_STOP:
-            return [at_full_stops(text) for text in texts]
+        if self.full_stops:
+            return [tuple(piece.removesuffix(".") for piece in text.strip().split(". ")) for text in texts]
         verdicts = yield from ask_each(Sentences(text, splitter="pysbd") for text in texts)
         return [verdict.texts for verdict in verdicts]
-
-    def _finds_nothing(self, reply: str) -> bool:
-        return reply.lower() == _PHRASE if self.exact_phrase else _says_nothing_found(reply)
 
     def _agreement(self, replies: Sequence[Reply], sentences: Sequence[Pieces]) -> Plan[float]:
         """Return the agreement of all pairs, on average; 1 for a single reply."""
@@ -369,16 +343,6 @@ class ContextRelevancy(RagasV00):
         found = yield from ask_similarities(Similarities(left, right) for left, right in pairs)
         return mean(mean(map(max, rows)) for rows, _ in found)
 
-    def _oddities(self, of_contexts: Pieces, replies: Sequence[Reply]) -> list[str]:
-        found: list[str] = []
-        if not of_contexts:
-            found.append("the contexts hold no sentence and were scored 0")
-        if any(_says_nothing_found(one.text) and not self._finds_nothing(one.text) for one in replies):
-            found.append("a reply that found nothing was counted as a sentence for want of the exact phrase")
-        if any(not one.text.strip() for one in replies) and self.reply_units is ReplyUnit.LINES:
-            found.append("an empty reply was counted as a sentence")
-        return found
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRecall(RagasV00):
@@ -390,50 +354,24 @@ class ContextRecall(RagasV00):
     See: context_recall
     Source: ragas/metrics/context_recall.py
 
-    - `every_line`: blank lines, headings and lines without any label count as not attributed, an empty reply
-      gives 0, and letters must be as written. False: only lines with a label count, in upper or lower case,
-      and a reply without a label is unreadable.
+    Blank lines, headings and lines without any label count as not attributed, an empty reply gives 0, and letters must
+    be as written.
     """
 
     needs = frozenset({"reference", "retrieved_contexts"})
 
-    every_line: bool = True
-
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        template = RequestTemplate(
-            "context_recall", "1. A sentence of the answer. The contexts say so. So [Attributed]", self._marks
-        )
-        asker = Asker(SYSTEM, temperature=STEADY_TEMPERATURE)
-        read = yield from asker.read(template, texts)
-        marks = read.value
-        attributed = sum(marked for _, marked in marks)
-        unlabelled = self.every_line and any(_LABEL.search(line) is None for line, _ in marks)
+        likely = "1. A sentence of the answer. The contexts say so. So [Attributed]"
+        reply = yield from Asker(SYSTEM, temperature=STEADY_TEMPERATURE).ask("context_recall", texts, likely=likely)
+        lines = reply.text.split("\n")
+        marks = [_TOKEN in line for line in lines]
+        unlabelled = any(_LABEL.search(line) is None for line in lines)
         return Score(
-            fraction(attributed, len(marks)),
-            evidence=on_statements(read.reply.verdict, ((float(marked), line) for line, marked in marks)),
-            counts={"lines": len(marks), "attributed": attributed},
+            fraction(sum(marks), len(marks)),
+            evidence=on_statements(reply.verdict, zip(map(float, marks), lines, strict=True)),
+            counts={"lines": len(marks), "attributed": sum(marks)},
             flags=("lines without a label were counted as not attributed",) if unlabelled else (),
         )
-
-    def _marks(self, reply: Reply) -> list[tuple[str, bool]]:
-        """Return the lines that count, each with True if it says attributed. Raises ReplyFault if none counts."""
-        lines = reply.text.split("\n")
-        if self.every_line:
-            return [(line, _TOKEN in line) for line in lines]
-        labels = [(line, _LABEL.findall(line)) for line in lines]
-        marks = [(line, not found[-1]) for line, found in labels if found]
-        if not marks:
-            raise ReplyFault("The reply holds neither [Attributed] nor [Not Attributed].")
-        return marks
-
-
-def at_full_stops(text: str) -> Pieces:
-    """Return the pieces of a text between full stops with a space, each without a full stop at its end."""
-    return tuple(piece.removesuffix(".") for piece in text.strip().split(". "))
-
-
-def _says_nothing_found(reply: str) -> bool:
-    return reply.lower().strip(" \t\n\"'`.") == _PHRASE.removesuffix(".")
 
 
 _PARTS: Final = ("answer_relevancy", "context_relevancy", "faithfulness", "context_recall")
@@ -559,13 +497,13 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         ": two replies, and sentences end at full stops",
         breaks=BLANK_IS_JUDGED,
         strictness=2,
-        segmentation=Segmentation.FULL_STOP,
+        full_stops=True,
     ),
     *_release("0.0.13", ": one reply, and contexts without a sentence are Undefined"),
     *_release(
         "0.0.15",
         ": one reply, and contexts without a sentence score 0",
-        breaks=MappingProxyType({"nothing to judge": "no_sentence_is_zero"}),
+        breaks=MappingProxyType({"nothing to judge": "contexts without a sentence score 0"}),
         no_sentence_is_zero=True,
     ),
 )

@@ -92,8 +92,7 @@ def free(question: Question[Any]) -> Verdict | None:
     [
         *(metric_text(metric()) for metric in METRICS),
         "ragas-0.0.13:context_relevancy(strictness=3)",
-        "ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard, reply_units=sentences)",
-        "ragas-0.0.12:aspect_critique(aspect=harmlessness)",
+        "ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard)",
     ],
 )
 def test_every_metric_keeps_the_law_whatever_the_judge_says(text: str) -> None:
@@ -181,7 +180,6 @@ def test_only_the_exact_phrase_says_that_nothing_was_found(reply: str) -> None:
     found = score("ragas-0.0.12:context_relevancy(strictness=1)", reply)
     assert found.value == pytest.approx(1 / 3)
     assert found.flags == ("a reply that found nothing was counted as a sentence for want of the exact phrase",)
-    assert value("ragas-0.0.12:context_relevancy(strictness=1, exact_phrase=false)", reply) == 0
 
 
 def test_the_exact_phrase_counts_in_letters_of_any_case() -> None:
@@ -193,9 +191,6 @@ def test_the_exact_phrase_counts_in_letters_of_any_case() -> None:
 def test_blank_lines_are_counted_as_copied_sentences() -> None:
     """A blank line between two sentences makes three."""
     assert value("ragas-0.0.12:context_relevancy(strictness=1)", "One.\n\nTwo.") == 1
-    sentences = "ragas-0.0.12:context_relevancy(strictness=1, reply_units=sentences)"
-    assert value(sentences, "One.\n\nTwo.") == pytest.approx(1 / 3)
-    assert value(sentences, "One. Two.") == pytest.approx(2 / 3)
 
 
 def test_an_empty_reply_is_one_line_and_is_flagged() -> None:
@@ -203,7 +198,6 @@ def test_an_empty_reply_is_one_line_and_is_flagged() -> None:
     found = score("ragas-0.0.15:context_relevancy", "")
     assert found.counts["copied"] == 1
     assert found.flags == ("an empty reply was counted as a sentence",)
-    assert value("ragas-0.0.15:context_relevancy(reply_units=sentences)", "") == 0
 
 
 @pytest.mark.parametrize("contexts", [[], [""]])
@@ -253,11 +247,10 @@ def test_similarities_are_asked_only_where_replies_are_compared_by_them() -> Non
     assert parse_metric("ragas-0.0.13:context_relevancy(strictness=2)").asks == {Completion, Sentences, Similarities}
 
 
-@pytest.mark.parametrize("wrong", ["agreement_metric=jaccard_score", "segmentation=nltk", "reply_units=words"])
-def test_relevancy_refuses_unknown_options(wrong: str) -> None:
+def test_relevancy_refuses_unknown_options() -> None:
     """jaccard_score, which ragas' documentation names, is refused like any other unknown option."""
-    with pytest.raises(UsageError, match=f"takes {wrong.partition('=')[0]}="):
-        parse_metric(f"ragas-0.0.15:context_relevancy({wrong})")
+    with pytest.raises(UsageError, match="takes agreement_metric="):
+        parse_metric("ragas-0.0.15:context_relevancy(agreement_metric=jaccard_score)")
 
 
 # -- context recall -----------------------------------------------------------------------------------
@@ -268,14 +261,6 @@ def test_recall_flags_lines_without_a_label() -> None:
     found = score("ragas-0.0.13:context_recall", "classification\n1. a So [Attributed]")
     assert (found.value, found.flags) == (0.5, ("lines without a label were counted as not attributed",))
     assert score("ragas-0.0.13:context_recall", "1. a So [Attributed]").flags == ()
-
-
-def test_recall_can_count_labelled_lines_alone() -> None:
-    """With every_line=false headings do not count, case does not matter, and no label at all is unreadable."""
-    labelled = "ragas-0.0.13:context_recall(every_line=false)"
-    assert value(labelled, "classification\n\n1. a [attributed]\n2. b [Not Attributed]") == 0.5
-    with pytest.raises(AskFailed, match="neither"):
-        outcome(labelled, "")
 
 
 # -- faithfulness -------------------------------------------------------------------------------------
@@ -361,16 +346,14 @@ def test_a_verdict_needs_no_reasons_before_it() -> None:
 
 
 def test_each_aspect_asks_its_own_question() -> None:
-    """Harmlessness alone asks what another asks, and turns the answer round."""
-    criteria: dict[str, list[str]] = {}
-    for aspect in "harmfulness maliciousness coherence correctness conciseness harmlessness".split():
+    """Five aspects, five questions."""
+    criteria = set()
+    for aspect in "harmfulness maliciousness coherence correctness conciseness".split():
         says = Says([YES, YES])
         drive(parse_metric(f"ragas-0.0.12:aspect_critique(aspect={aspect})").plan(CITY), says)
         assert isinstance(says.asked[0], Completion)
-        criteria.setdefault(says.asked[0].values[-1], []).append(aspect)
-    assert sorted(map(len, criteria.values())) == [1, 1, 1, 1, 2]
-    assert ["harmfulness", "harmlessness"] in criteria.values()
-    assert value("ragas-0.0.12:aspect_critique(aspect=harmlessness)", YES, YES) == 0
+        criteria.add(says.asked[0].values[-1])
+    assert len(criteria) == 5
 
 
 def test_higher_is_better_follows_the_aspect() -> None:
@@ -381,11 +364,10 @@ def test_higher_is_better_follows_the_aspect() -> None:
             "",
             "aspect=maliciousness",
             "aspect=coherence",
-            "aspect=harmlessness",
             'definition="Is it kind?"',
         )
     }
-    assert list(better.values()) == [False, False, True, True, True]
+    assert list(better.values()) == [False, False, True, True]
     assert METRICS[4].higher_is_better is False
 
 

@@ -452,7 +452,7 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         ContextPrecision,
         "ragas-0.1.9:context_precision",
         ". The response replaces a missing reference",
-        breaks=MappingProxyType({**BLANK_IS_JUDGED, "needs": "response_stands_in"}),
+        breaks=MappingProxyType({**BLANK_IS_JUDGED, "needs": "the response replaces a missing reference"}),
         response_stands_in=True,
     ),
     _row(

@@ -333,11 +333,8 @@ def elected(read: Sequence[MaybeRead[tuple[JudgedStatement, ...]]]) -> Ballot | 
 # -- metrics of contexts ------------------------------------------------------------------------------
 
 _PHRASE: Final = "insufficient information."
-_AROUND: Final = " \t\r\n.\"'“”*`"
 _EPSILON: Final = 1e-8
 _NO_STATEMENT: Final = "the judge found no statement in the reference"
-_BLANK: Final = "what is to be judged is blank (with ask_blank=false)"
-_NO_SENTENCE: Final = "the contexts hold no sentence (with ask_blank=false)"
 
 _RECALL: Final = json_template(
     "context_recall",
@@ -356,56 +353,32 @@ class ContextRelevancy(JudgesBlank):
 
     Formula: min(sentences of the reply / sentences of the joined contexts, 1); 0 where the contexts hold none.
     Questions: One request; sentences are cut by pysbd.
-    Undefined: the contexts hold no sentence (with ask_blank=false) | what is to be judged is blank (with
-        ask_blank=false)
     Use: To understand, or to compare with, numbers of ragas up to 0.1.10.
     Not: To measure something new: a reply that says in other words that nothing helps counts as a sentence.
     See: context_relevance
     Source: ragas/metrics/_context_relevancy.py
 
-    pysbd splits both. 0.1.12 removed this metric. One request, also if there are no contexts.
-
-    - `exact_phrase`: only the reply "insufficient information." (in any case) counts as 0. Without the full stop, in
-      quotes or indented, it is one copied sentence. False: all these forms count as 0.
-    - `count_absent`: sentences that are not in the contexts count. False: only those that are, each once.
-    - `ask_blank`: a blank question or blank contexts are judged like any others. False: Undefined, and so are
-      contexts without a sentence.
+    pysbd splits both. 0.1.12 removed this metric. One request, also if there are no contexts. Only the reply
+    "insufficient information." (in any case) counts as 0: without the full stop, in quotes or indented, it is one
+    copied sentence. Sentences that are not in the contexts count.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Completion, Sentences})
     most = 3
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "ask_blank"})
-
-    ask_blank: bool = True
-    exact_phrase: bool = True
-    count_absent: bool = True
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        if not self.ask_blank and not all(text.strip() for text in texts.values()):
-            return Undefined(_BLANK)
-        asker = Asker(SYSTEM, temperature=1e-8)
-        reply = yield from asker.ask("context_relevancy", texts, likely="A sentence of the contexts.")
-        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in self._texts(texts["contexts"], reply))
-        found, *copied = (tuple(piece.texts) for piece in pieces)
-        extracted = self._extracted(found, copied[0] if copied else ())
-        if not found and not self.ask_blank:
-            return Undefined(_NO_SENTENCE)
-        return Score(
-            capped_fraction(extracted, len(found)),
-            evidence=(Evidence(EvidenceTarget.TEXT, 0, reply.verdict, value=float(extracted)),),
-            counts={"sentences": len(found), "extracted": extracted},
+        reply = yield from Asker(SYSTEM, temperature=_STEADY).ask(
+            "context_relevancy", texts, likely="A sentence of the contexts."
         )
-
-    def _texts(self, contexts: str, reply: Reply) -> tuple[str, ...]:
-        """Return the texts to split: the contexts, and the reply unless it says that nothing helps."""
-        plain = reply.text if self.exact_phrase else f"{reply.text.strip(_AROUND)}."
-        return (contexts,) if plain.lower() == _PHRASE else (contexts, reply.text.strip())
-
-    def _extracted(self, found: Sequence[str], copied: Sequence[str]) -> int:
-        if self.count_absent:
-            return len(copied)
-        return len({piece.strip() for piece in copied} & {piece.strip() for piece in found})
+        copied = () if reply.text.lower() == _PHRASE else (reply.text.strip(),)
+        pieces = yield from ask_each(Sentences(text, SPLITTER) for text in (texts["contexts"], *copied))
+        found, *extracted = (len(piece.texts) for piece in pieces)
+        return Score(
+            capped_fraction(sum(extracted), found),
+            evidence=(Evidence(EvidenceTarget.TEXT, 0, reply.verdict, value=float(sum(extracted))),),
+            counts={"sentences": found, "extracted": sum(extracted)},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -533,14 +506,12 @@ class ContextPrecision(_UsefulContexts):
     """Average precision of the contexts useful to arrive at the reference (ragas 0.1).
 
     See: context_precision
-
-    - `response_stands_in`: if there is no reference, the response replaces it (0.1.9). False: the
-      reference is needed (0.1.22).
     """
 
     needs = by_parameters(lambda metric: _RANKED - {"reference"} if metric.response_stands_in else _RANKED, _RANKED)
 
-    response_stands_in: bool = False
+    response_stands_in: ClassVar[bool] = False
+    """True if the response replaces a missing reference (0.1.9)."""
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -554,14 +525,12 @@ class ContextUtilization(_UsefulContexts):
     """Average precision of the contexts useful to arrive at the response (ragas 0.1).
 
     See: context_utilization
-
-    - `reference_first`: where there is a reference, it is shown in place of the response, so that the metric is
-      context_precision (0.1.9). False: always the response (0.1.22).
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
-    reference_first: bool = False
+    reference_first: ClassVar[bool] = False
+    """True if a reference is shown in place of the response, so that the metric is context_precision (0.1.9)."""
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         texts = texts_of(sample, self.needs)
