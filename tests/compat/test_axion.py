@@ -89,8 +89,6 @@ def free_text(question: Question[Any]) -> Given:
         return None
     values = dict(zip(question.names, question.values, strict=True))
     name = question.rubric.rpartition("/")[2]
-    if name.startswith("relevancy_joined"):
-        return reply({"verdict": "yes" if any(text in values["context"] for text in YES) else "no"})
     if name.startswith("relevancy"):
         texts: list[str] = json.loads(values["texts"])
         return reply({"verdicts": [{"verdict": "yes" if text in YES or len(text) < 20 else "no"} for text in texts]})
@@ -244,18 +242,6 @@ def test_holistic_is_recorded_without_effect() -> None:
     assert result.metadata["definition"] == "axion:contextual_relevancy(mode=holistic)"
 
 
-@each_case("judge", [JUDGE, GRADES])
-@each_case(("item", "score"), [(FRANCE, 1.0), (QUANTUM, 0.0)])
-def test_holistic_as_documented(judge: Any, item: DatasetItem, score: float) -> None:
-    """With mode_effect="documented" all chunks get one verdict, 1 or 0, and none has one of its own."""
-    metric = ContextualRelevancy(mode=EvaluationMode.HOLISTIC, mode_effect="documented", judge=judge)
-    result = executed(metric, item)
-    signals: Any = result.signals
-    assert result.score == score
-    assert result.pretty() == f"Score: {score:.2f} (3 chunks judged together)"
-    assert (signals.total_chunks, signals.relevant_chunks, signals.chunk_breakdown) == (3, None, ())
-
-
 # -- judges -------------------------------------------------------------------------------------------
 
 
@@ -293,18 +279,17 @@ def test_some_metrics_need_free_text(name: str) -> None:
 
 @each_case("name", [*NEEDS_FREE_TEXT, "ContextualPrecision", "ContextualRecall"])
 def test_every_metric_works_with_free_text(name: str) -> None:
-    """With a judge of free text each metric has a score, signals of its own and words for them."""
+    """With a judge of free text each metric has a score and words for it."""
     (result,) = run([FULL], getattr(axion, name)())
     assert result.score == 1.0
-    assert type(result.signals).__name__ == f"{name}Result"
     assert result.pretty().startswith("Score: 1.00 (")
     assert result.metadata["judge"] == JUDGE.name
 
 
 def test_a_judge_of_free_text_computes_the_published_definition() -> None:
     """The result names the definition, in which all of axion's options hold."""
-    (result,) = run([FRANCE], ContextualRelevancy(relevancy_mode="strict", failure_scored=False))
-    assert result.metadata["definition"] == "axion:contextual_relevancy(failure_scored=false, relevancy_mode=strict)"
+    (result,) = run([FRANCE], ContextualRelevancy(relevancy_mode="strict"))
+    assert result.metadata["definition"] == "axion:contextual_relevancy(relevancy_mode=strict)"
 
 
 def test_options_of_free_text_are_refused_with_grades() -> None:
@@ -356,21 +341,12 @@ def test_the_interpretation_is_of_the_unrounded_score() -> None:
 
 
 def test_no_number_is_none() -> None:
-    """Where axion has NaN, score and passed are None and the explanation says why; signals can be read."""
+    """Where axion has NaN, score and passed are None and the explanation says why."""
     item = DatasetItem(query="q?", retrieved_content=["c"], expected_output="x")
     silent = merilo.ScriptedJudge.by(lambda _: reply({"statements": []}), answers=frozenset({Completion}))
     (result,) = run([item], ContextualRecall(), judge=silent)
-    signals: Any = result.signals
     assert (result.score, result.passed, result.explanation) == (None, None, "the reference makes no statement")
     assert result.pretty() == "Score: none (the reference makes no statement)"
-    assert signals.recall_score is None
-
-
-def test_a_failure_can_be_no_number() -> None:
-    """With failure_scored=False a lost call leaves no score, and the judge's words say why."""
-    lost = merilo.ScriptedJudge.by(lambda _: Failure(FailureKind.REFUSED, "it will not"))
-    (result,) = run([FRANCE], ContextualRelevancy(failure_scored=False), judge=lost)
-    assert (result.score, result.explanation) == (None, "it will not")
 
 
 @pytest.mark.parametrize("judge", [JUDGE, GRADES], ids=["free text", "grades"])

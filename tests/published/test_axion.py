@@ -111,12 +111,6 @@ def test_a_reply_of_another_form_is_a_failed_call(reply: Any) -> None:
     assert score("contextual_relevancy", reply).flags == (LOST,)
 
 
-def test_a_failure_can_be_told_as_one() -> None:
-    """With failure_scored=false a failed request is no number."""
-    with pytest.raises(AskFailed):
-        outcome("contextual_relevancy(failure_scored=false)", NO_REPLY)
-
-
 @each_case("name", ["contextual_relevancy", "contextual_ranking", "contextual_precision", "contextual_utilization"])
 def test_nothing_retrieved_scores_0_without_a_call(name: str) -> None:
     """An empty list of contexts is 0 and asks nothing."""
@@ -132,22 +126,6 @@ def test_the_relevancy_mode_picks_the_rubric() -> None:
 def test_force_granular_has_no_effect_on_relevancy() -> None:
     """Relevance has a batch request only, whatever the engine's options say."""
     assert asked("contextual_relevancy(force_granular=true)", relevancy("yes", "no", "no")) == ["relevancy_task"]
-
-
-@pytest.mark.parametrize(("verdict", "value"), [("yes", 1.0), ("idk", 0.0), ("no", 0.0)])
-def test_a_documented_holistic_mode_asks_one_question(verdict: str, value: float) -> None:
-    """With mode_effect=documented, holistic judges the joined contexts by one verdict, 1 or 0."""
-    text = "contextual_relevancy(mode=holistic, mode_effect=documented)"
-    found = score(text, {"verdict": verdict})
-    assert (found.value, dict(found.counts)) == (value, {"contexts": 3, "judged": None, "relevant": None})
-    answer = Script([{"verdict": verdict}])
-    drive(parse_metric(f"axion:{text}").plan(FRANCE), answer)
-    assert answer.filled[0]["context"] == "\n".join(context.text for context in FRANCE.contexts)
-
-
-def test_a_failed_holistic_call_scores_0() -> None:
-    """The one question of the holistic mode may fail too: 0 with a flag."""
-    assert score("contextual_relevancy(mode=holistic, mode_effect=documented)", NO_REPLY).flags == (LOST,)
 
 
 def test_ranking_and_relevancy_ask_the_equal_question() -> None:
@@ -274,11 +252,9 @@ def test_bad_weights_are_refused(text: str) -> None:
 
 
 def test_a_failed_extraction_is_faithful() -> None:
-    """Claims that cannot be had score 1 with a flag; with failure_scored=false they are a failure."""
+    """Claims that cannot be had score 1 with a flag."""
     found = score("faithfulness", NO_REPLY)
     assert (found.value, found.flags) == (1.0, (LOST,))
-    with pytest.raises(AskFailed):
-        outcome("faithfulness(failure_scored=false)", NO_REPLY)
 
 
 def test_a_claim_without_verdict_is_a_failure() -> None:
@@ -440,14 +416,6 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     build: Any = metric
     made: Metric = build()
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
-
-
-@pytest.mark.usefixtures("seeds")
-@each_case("metric", [m for m in METRICS if m.breaks])
-def test_a_quirk_switched_off_mends_the_law(metric: type[Metric]) -> None:
-    """With failure_scored=false nothing answered is a failure, as the law wants."""
-    build: Any = metric
-    assert set(broken_laws(build(failure_scored=False), answer=each_by_chance)) == set()
 
 
 def test_an_unheard_of_mode_is_refused() -> None:

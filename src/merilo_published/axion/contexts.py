@@ -21,7 +21,7 @@ from merilo_published.asking import Asker, ReadReply, Reply, ReplyFault, Request
 from merilo_published.definition import Published, fraction, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
@@ -33,6 +33,7 @@ SHORT: Final = "the judge gave fewer verdicts than it was asked for; the rest le
 LEFT_OUT: Final = "empty texts were not sent, and the verdicts count for the first texts"
 NOTHING_RETRIEVED: Final = Score(0.0, counts={"contexts": 0}, flags=("nothing was retrieved and that was scored 0",))
 NO_CLAIM: Final = "the response makes no statement and that was scored 1"
+FAILURES: Final[Mapping[str, str]] = MappingProxyType({"failures": "a judge call that fails is scored"})
 NOTHING_CLAIMED: Final = Score(1.0, counts={"statements": 0}, flags=(NO_CLAIM,))
 
 
@@ -57,6 +58,7 @@ class Judging:
     """The requests about one sample and the flags of its score; one for each plan."""
 
     failure_scored: bool = True
+    """False for axion's faithfulness, whose scorer breaks at a missing verdict."""
     asker: Asker = field(default_factory=lambda: Asker("axion"))
     flags: dict[str, None] = field(default_factory=dict[str, None])
     """Problems that were scored anyway, each once, in order of appearance."""
@@ -104,7 +106,7 @@ class NeedsTexts(Published):
                 return Undefined(f"the {name.replace('_', ' ')} is blank")
         if self.scores_nothing and not contexts:
             return NOTHING_RETRIEVED
-        return (yield from self.judged(sample, Judging(getattr(self, "failure_scored", True))))
+        return (yield from self.judged(sample, Judging()))
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         """Return the outcome of a sample whose texts are not blank."""
@@ -124,8 +126,6 @@ class AxionMetric(NeedsTexts):
     """
 
     mode: Mode = Mode.GRANULAR
-    failure_scored: bool = True
-    """A judge call that fails is scored, with a flag, as published; False: the outcome is Failed."""
     force_granular: bool = False
     """Ask item by item from the start."""
     allow_fallback: bool = True
@@ -237,15 +237,6 @@ def relevancy_of(
     return ReadReply(found.reply, Verdicts(verdicts=verdicts))
 
 
-class ModeEffect(StrEnum):
-    """The effect of `mode`."""
-
-    RECORDED = "recorded"
-    """Nothing: it is written down, as in axion's code."""
-    DOCUMENTED = "documented"
-    """As its name states: `holistic` judges all contexts together, in one question."""
-
-
 class UtilizationReply(BaseModel):
     """The verdict on the use of one chunk."""
 
@@ -257,7 +248,7 @@ class _OfContexts(AxionMetric):
     """A metric of contexts, of which a failed call is scored."""
 
     needs = frozenset({"user_input", "retrieved_contexts"})
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
+    breaks: ClassVar[Mapping[str, str]] = FAILURES
 
     texts: ClassVar[tuple[TextField, ...]] = ("user_input",)
     scores_nothing: ClassVar[bool] = True
@@ -290,23 +281,13 @@ class ContextualRelevancy(_ChunkMetric):
     See: context_relevance | axion:contextual_ranking | axion:contextual_precision
     Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
-    Quirks: a failed call scores 0 (`failure_scored`), nothing retrieved scores 0 without a call, "idk" is not relevant
-    although it is for statements, and `mode` does nothing (`mode_effect`): with `mode_effect=documented`,
-    `mode=holistic` asks one question about all contexts joined, and the score is 1 or 0. `relevancy_mode` says what is
-    relevant.
+    Quirks: a failed call scores 0, nothing retrieved scores 0 without a call, "idk" is not relevant although it is for
+    statements, and `mode` does nothing. `relevancy_mode` says what is relevant.
     """
 
     name: ClassVar[str] = "axion:contextual_relevancy"
 
-    mode_effect: ModeEffect = ModeEffect.RECORDED
-
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
-        if self.mode is Mode.HOLISTIC and self.mode_effect is ModeEffect.DOCUMENTED:
-            template = model_template(
-                f"relevancy_joined_{self.relevancy_mode}", RelevancyReply, {"verdict": "yes", "reason": ""}
-            )
-            counts = {"contexts": len(sample.contexts), "judged": None, "relevant": None}
-            return (yield from _of_joined(judging, sample, template, lambda reply: reply.verdict == "yes", counts))
         flags, evidence = yield from self._relevant(judging, sample)
         return judging.score(fraction(sum(flags), len(flags)), evidence, _relevant_counts(sample, flags))
 
@@ -321,8 +302,7 @@ class ContextualRanking(_ChunkMetric):
     Not: For new work: take context_precision.
     See: context_precision | axion:contextual_relevancy | axion:contextual_precision
 
-    It asks the very question of `axion:contextual_relevancy`, so that both together cost one. Quirks: as there,
-    without `mode_effect`.
+    It asks the very question of `axion:contextual_relevancy`, so that both together cost one. Quirks: as there.
     """
 
     name: ClassVar[str] = "axion:contextual_ranking"
@@ -414,7 +394,7 @@ class ContextualPrecision(_OfContexts):
     See: context_precision | axion:contextual_ranking | axion:contextual_recall
 
     In full: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context. Quirks: a
-    context about which the call failed is not useful (`failure_scored`), nothing retrieved scores 0.
+    context about which the call failed is not useful, nothing retrieved scores 0.
     The user input is required and not used.
     """
 
@@ -448,7 +428,7 @@ class ContextualSufficiency(_OfContexts):
     Not: For new work: context_sufficiency tells partly enough from nothing, and failed from not enough.
     See: context_sufficiency | axion:contextual_recall
 
-    Quirks: a failed call scores 0 (`failure_scored`), as does nothing retrieved.
+    Quirks: a failed call scores 0, as does nothing retrieved.
     """
 
     name: ClassVar[str] = "axion:contextual_sufficiency"
@@ -456,21 +436,8 @@ class ContextualSufficiency(_OfContexts):
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         template = model_template("sufficiency", SufficiencyReply, {"is_sufficient": True, "reasoning": ""})
-        counts = {"contexts": len(sample.contexts)}
-        return (yield from _of_joined(judging, sample, template, lambda reply: reply.is_sufficient, counts))
-
-
-def _of_joined(
-    judging: Judging,
-    sample: Sample,
-    template: RequestTemplate[R],
-    holds: Callable[[R], bool],
-    counts: Mapping[str, int | None],
-) -> Plan[Score]:
-    """Return 1 or 0 from one request about all contexts joined, 0 for a failed call."""
-    values = {"user_input": sample.require("user_input"), "context": joined(sample)}
-    found = yield from judging.read(template, values)
-    if found is None:
-        return judging.score(0.0, (), counts)
-    value = float(holds(found.value))
-    return judging.score(value, [found.evidence(EvidenceTarget.TEXT, 0, value)], counts)
+        values = {"user_input": sample.require("user_input"), "context": joined(sample)}
+        found = yield from judging.read(template, values)
+        value = float(found is not None and found.value.is_sufficient)
+        evidence = [] if found is None else [found.evidence(EvidenceTarget.TEXT, 0, value)]
+        return judging.score(value, evidence, {"contexts": len(sample.contexts)})

@@ -15,6 +15,7 @@ from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo_published.asking import json_array, on_statements
 from merilo_published.axion.contexts import (
+    FAILURES,
     NO_CLAIM,
     NOTHING_CLAIMED,
     AxionMetric,
@@ -80,8 +81,8 @@ class AnswerRelevancy(AxionMetric):
     One request takes the statements from the response, a second one judges them all, a third one puts the score into
     words. Failed where the third request fails: its text is evidence only, but the published code breaks there.
 
-    Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1, and so does a failed call
-    (`failure_scored`). `relevancy_mode` says what is relevant.
+    Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1, and so does a failed call.
+    `relevancy_mode` says what is relevant.
 
     `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
     assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
@@ -92,7 +93,7 @@ class AnswerRelevancy(AxionMetric):
     name: ClassVar[str] = "axion:answer_relevancy"
     needs = frozenset({"user_input", "response"})
     texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response")
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
+    breaks: ClassVar[Mapping[str, str]] = FAILURES
 
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
     penalize_ambiguity: bool = False
@@ -250,7 +251,7 @@ class ContextualRecall(AxionMetric):
     cannot be had (the published code has NaN for both), where no verdict came at all, and where the batch fails and
     `allow_fallback` is off.
 
-    Quirks: a statement about which the single call failed is not supported (`failure_scored`); with nothing retrieved
+    Quirks: a statement about which the single call failed is not supported; with nothing retrieved
     it asks too. `force_granular` asks statement by statement from the start.
     """
 
@@ -306,7 +307,7 @@ class Faithfulness(AxionMetric):
     Failed where a claim has no verdict, since the reply was short or its single call failed (the published code breaks
     there), and where the batch fails and `allow_fallback` is off.
 
-    Quirks: no claims score 1, and so do claims that cannot be had (`failure_scored`). Custom weights (`verdict_scores`)
+    Quirks: no claims score 1, and so do claims that cannot be had. Custom weights (`verdict_scores`)
     go before `strict_mode`, which then does nothing, as published. The published code looks for missing fields after it
     has asked, we before.
     """
@@ -314,7 +315,7 @@ class Faithfulness(AxionMetric):
     name: ClassVar[str] = "axion:faithfulness"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response")
-    breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"failures": "failure_scored"})
+    breaks: ClassVar[Mapping[str, str]] = FAILURES
 
     strict_mode: bool = False
     """No Evidence counts as much against the response as Contradictory."""

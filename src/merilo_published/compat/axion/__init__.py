@@ -18,14 +18,16 @@ from .metrics import (
     ContextualRanking,
     ContextualRecall,
     ContextualRelevancy,
+    ContextualRelevancyResult,
     ContextualSufficiency,
     ContextualUtilization,
     EvaluationMode,
     FactualAccuracy,
     Faithfulness,
+    Interpretation,
+    MetricResult,
     MetricRunner,
 )
-from .signals import ContextualRelevancyResult, Interpretation, MetricResult
 
 __all__ = [
     "AnswerRelevancy",

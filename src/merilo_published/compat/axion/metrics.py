@@ -1,48 +1,133 @@
-"""axion's metric classes: the definition that each computes, and its replacement for a judge without free text."""
+"""axion's metric classes: the definition that each computes, its replacement for a judge without free text, results."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
-from merilo.judging.ask import ask
-from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.kinds.responses import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, RelevanceTarget, Unit
 from merilo.metrics.statement_metrics import ContextRecall
 from merilo.metrics.text import metric_text
+from merilo.results.means import counts_text
 from merilo_published.axion import contexts, response
-from merilo_published.axion.contexts import NOTHING_RETRIEVED, Mode, ModeEffect
+from merilo_published.axion.contexts import NOTHING_RETRIEVED, Mode
 
 from ..scoring import MadeOnce, RunSettings, Wanted, score, why_none
-from . import signals
 from .dataset import FIELD_OF, DatasetItem, item_from
-from .signals import Interpretation, MetricResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
 
-    from merilo.data.sample import Sample
     from merilo.judges.base import Judge, JudgeLike
-    from merilo.judging.ask import Plan
     from merilo.metrics.base import Metric, Outcome
-
-    from .signals import Read
 
 Option = bool | float | str | Mapping[str, float]
 """Types of a metric's parameters."""
 
-_WITHOUT_EFFECT = frozenset({"mode", "mode_effect", "force_granular", "allow_fallback"})
+_WITHOUT_EFFECT = frozenset({"mode", "force_granular", "allow_fallback"})
 """Parameters that have no effect on the replacement's question."""
 
 
 EvaluationMode = Mode
 """The type of `mode`, under axion's name."""
+
+
+class Interpretation(StrEnum):
+    """Interpretations of a share of relevant chunks, by the unrounded score."""
+
+    ALL = "All retrieved chunks are relevant"
+    """1.0."""
+    MOST = "Most chunks relevant, some noise"
+    """From 0.7."""
+    MIXED = "Mixed relevance"
+    """From 0.5."""
+    FEW = "Mostly irrelevant retrieval"
+    """Below 0.5."""
+
+    @classmethod
+    def of(cls, score: float) -> Interpretation:
+        """Return the words for a score in [0, 1]."""
+        if score >= 1.0:
+            return cls.ALL
+        if score >= 0.7:
+            return cls.MOST
+        return cls.MIXED if score >= 0.5 else cls.FEW
+
+
+@dataclass(frozen=True)
+class RelevantChunk:
+    """A retrieved chunk with its verdict."""
+
+    chunk_text: str
+    is_relevant: bool
+
+
+@dataclass(frozen=True, repr=False)
+class ContextualRelevancyResult:
+    """The signals of ContextualRelevancy; printed as `Name({...})` with numbers of two digits."""
+
+    relevancy_score: float | None
+    total_chunks: int
+    relevant_chunks: int
+    chunk_breakdown: tuple[RelevantChunk, ...]
+
+    def __repr__(self) -> str:
+        shown = asdict(self) | {
+            "relevancy_score": None if self.relevancy_score is None else round(self.relevancy_score, 2)
+        }
+        return f"{type(self).__name__}(\n{json.dumps(shown, ensure_ascii=False, indent=4)}\n)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricResult:
+    """A score with the evidence for it; `score` and `passed` are None if there is no number."""
+
+    metric_name: str
+    item: DatasetItem
+    score: float | None
+    """In [0, 1], not rounded."""
+    threshold: float
+    signals: ContextualRelevancyResult | None
+    """For ContextualRelevancy; the verdicts of all metrics are the evidence of `outcome`."""
+    explanation: str
+    """The score in a few words, or the reason why there is none."""
+    interpretation: Interpretation | None = None
+    """For ContextualRelevancy with a score."""
+    flags: tuple[str, ...] = ()
+    """Problems that were scored anyway, as axion's code does."""
+    metadata: Mapping[str, str]
+    """`mode`, the `judge` and the computed `definition`, as merilo writes it."""
+    outcome: Outcome
+    """merilo's own outcome, with the evidence."""
+
+    @property
+    def id(self) -> str | None:
+        """The item's id."""
+        return self.item.id
+
+    @property
+    def passed(self) -> bool | None:
+        """True if the score reaches the threshold; None without a score."""
+        return None if self.score is None else self.score >= self.threshold
+
+    def pretty(self) -> str:
+        """Return the result as text: the score with two digits first, then its meaning and problems."""
+        if self.score is None:
+            return f"Score: none ({self.explanation})"
+        lines = [f"Score: {self.score:.2f} ({self.explanation})"]
+        if self.interpretation is not None:
+            lines.append(f"{self.interpretation}.")
+        return "\n".join([*lines, *(f"Note: {flag}." for flag in self.flags)])
+
+    __str__ = pretty
 
 
 class AxionMetric:
@@ -55,8 +140,6 @@ class AxionMetric:
     definition: ClassVar[type[Metric]]
     """The published definition that it computes with a judge that answers in free text."""
     usual_threshold: ClassVar[float] = 0.5
-    read: ClassVar[Read]
-    """The function that extracts signals from a score."""
     native: ClassVar[Metric | None] = None
     """The metric for a judge without free text, if one has the same formula."""
 
@@ -100,7 +183,7 @@ class AxionMetric:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer it."""
         if Completion in judge.answers:
             return self.published
-        instead = self.instead()
+        instead = self.native
         if instead is None or not instead.asks <= judge.answers:
             raise UsageError(
                 f"{self.name} needs a judge that answers in free text, and {judge.name} does not; "
@@ -116,10 +199,6 @@ class AxionMetric:
                 )
         return instead
 
-    def instead(self) -> Metric | None:
-        """Return the metric for a judge without free text; None if no metric has the same formula."""
-        return self.native
-
     def result(
         self, item: DatasetItem, outcome: Outcome, metric: Metric, *, judge: str, threshold: float
     ) -> MetricResult:
@@ -128,75 +207,58 @@ class AxionMetric:
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
             outcome = outcome if item.retrieved_content else NOTHING_RETRIEVED  # as published
         score = outcome if isinstance(outcome, Score) else None
-        read = type(self).read
-        found, words = (
-            read(item, None, {}, ()) if score is None else read(item, score.value, score.counts, score.evidence)
-        )
+        value = None if score is None else score.value
+        signals = _relevancy(item, score) if self.definition is contexts.ContextualRelevancy else None
+        words = why_none(outcome) if score is None else counts_text(score.counts)
+        if score is not None and signals is not None:
+            words = f"{signals.relevant_chunks} of {signals.total_chunks} chunks relevant"
         return MetricResult(
             metric_name=self.name,
             item=item,
-            score=None if score is None else score.value,
+            score=value,
             threshold=threshold,
-            signals=found,
-            explanation=why_none(outcome) if score is None else words,
-            interpretation=self.interpretation(score) if score is not None else None,
+            signals=signals,
+            explanation=words,
+            interpretation=None if value is None or signals is None else Interpretation.of(value),
             flags=() if score is None else score.flags,
             metadata={"mode": str(getattr(self.published, "mode", Mode.GRANULAR)), "judge": judge}
             | {"definition": metric_text(metric)},
             outcome=outcome,
         )
 
-    @staticmethod
-    def interpretation(score: Score) -> Interpretation | None:
-        """Return the score in words, if axion's documentation has some."""
-        del score
-        return None
+
+def _relevancy(item: DatasetItem, score: Score | None) -> ContextualRelevancyResult:
+    """Return the signals of ContextualRelevancy; fewer chunks than were retrieved if the judge left some out."""
+    retrieved = tuple(item.retrieved_content or ())
+    if score is None:
+        return ContextualRelevancyResult(None, len(retrieved), 0, ())
+    judged = score.counts.get("judged", score.counts["contexts"])
+    flags = {each.index: _is_relevant(each) for each in score.evidence if each.about is EvidenceTarget.CONTEXT}
+    chunks = tuple(RelevantChunk(text, flags.get(index, False)) for index, text in enumerate(retrieved[:judged]))
+    return ContextualRelevancyResult(score.value, len(chunks), sum(each.is_relevant for each in chunks), chunks)
 
 
-class ContextualRelevancy(AxionMetric):
-    """Share of the retrieved chunks that are relevant to the query.
-
-    A judge that grades is asked for each chunk's Relevance, and a grade of at least 1 is relevant. With
-    `mode=EvaluationMode.HOLISTIC` and `mode_effect="documented"` all chunks are judged together, 1 or 0.
-    """
-
-    definition = contexts.ContextualRelevancy
-    read = signals.relevancy
-
-    def instead(self) -> Metric | None:
-        """Return relevance by grade, of each chunk or of all."""
-        mine = self.published
-        together = (
-            isinstance(mine, contexts.ContextualRelevancy)
-            and mine.mode is Mode.HOLISTIC
-            and mine.mode_effect is ModeEffect.DOCUMENTED
-        )
-        return JoinedRelevance() if together else ContextRelevance(unit=Unit.CONTEXT)
-
-    @staticmethod
-    def interpretation(score: Score) -> Interpretation | None:
-        """Return the words of the documentation; None if the chunks were judged together."""
-        return None if score.counts.get("relevant", 0) is None else Interpretation.of(score.value)
+def _is_relevant(piece: Evidence) -> bool:
+    """Return True for a relevant chunk: by the number read from free text, otherwise by the grade."""
+    grade: Any = piece.verdict  # evidence of context_relevance is a grade
+    return piece.value > 0 if piece.value is not None else grade.positive
 
 
-def _metric(definition: type[Metric], read: Read, native: Metric | None = None, threshold: float = 0.5) -> Any:
+def _metric(definition: type[Metric], native: Metric | None = None, threshold: float = 0.5) -> Any:
     """Return the class of a metric. Without `native` it needs a judge of free text."""
-    members = {"definition": definition, "read": read, "native": native, "usual_threshold": threshold}
+    members = {"definition": definition, "native": native, "usual_threshold": threshold}
     return type(definition.__name__, (AxionMetric,), {**members, "__doc__": definition.card.summary})
 
 
-ContextualRanking = _metric(
-    contexts.ContextualRanking, signals.ranking, ContextPrecision(against=RelevanceTarget.QUESTION)
-)
-ContextualPrecision = _metric(
-    contexts.ContextualPrecision, signals.precision, ContextPrecision(against=RelevanceTarget.REFERENCE)
-)
-ContextualRecall = _metric(response.ContextualRecall, signals.recall, ContextRecall())
-ContextualSufficiency = _metric(contexts.ContextualSufficiency, signals.sufficiency)
-ContextualUtilization = _metric(contexts.ContextualUtilization, signals.utilization)
-Faithfulness = _metric(response.Faithfulness, signals.faithfulness)
-AnswerRelevancy = _metric(response.AnswerRelevancy, signals.answer_relevancy)
-FactualAccuracy = _metric(response.FactualAccuracy, signals.factual_accuracy, threshold=0.8)
+ContextualRelevancy = _metric(contexts.ContextualRelevancy, ContextRelevance(unit=Unit.CONTEXT))
+ContextualRanking = _metric(contexts.ContextualRanking, ContextPrecision(against=RelevanceTarget.QUESTION))
+ContextualPrecision = _metric(contexts.ContextualPrecision, ContextPrecision(against=RelevanceTarget.REFERENCE))
+ContextualRecall = _metric(response.ContextualRecall, ContextRecall())
+ContextualSufficiency = _metric(contexts.ContextualSufficiency)
+ContextualUtilization = _metric(contexts.ContextualUtilization)
+Faithfulness = _metric(response.Faithfulness)
+AnswerRelevancy = _metric(response.AnswerRelevancy)
+FactualAccuracy = _metric(response.FactualAccuracy, threshold=0.8)
 
 
 def threshold_from(given: float) -> float:
@@ -282,39 +344,3 @@ async def results_of(
             threshold = thresholds.get(metric.name, metric.threshold)
             results.append(metric.result(item, outcome, computed[at], judge=judges[at].name, threshold=threshold))
     return results
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinedRelevance(MetricDefaults):
-    """Relevance of the retrieved contexts, read as one text: 1 if they contain a part of the answer, otherwise 0.
-
-    Formula: 1 for a Relevance grade of at least 1 on the sentences of all contexts, in order. Undefined if there is
-    no sentence to judge. Source: the holistic mode in axion's documentation, asked as a grade.
-    """
-
-    name: ClassVar[str] = "joined_relevance"
-    version: ClassVar[int] = 1
-    needs = frozenset({"user_input", "retrieved_contexts"})
-    asks = Kinds({Relevance})
-    card: ClassVar[Card] = Card(
-        summary="1 if the retrieved contexts together contain a part of the answer, otherwise 0.",
-        formula="1 for a grade of at least 1, otherwise 0.",
-        questions="One Relevance question.",
-        relatives=("context_relevance", "axion:contextual_relevancy"),
-        family="axion",
-    )
-
-    def max_questions(self, sample: Sample) -> int:
-        """Return 1, or 0 if nothing was retrieved."""
-        return 1 if sample.retrieved_contexts else 0
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
-        user_input, contexts = sample.require("user_input"), sample.contexts
-        sentences = tuple(sentence for context in contexts for sentence in context.sentences)
-        if not sentences:
-            return Undefined("nothing was retrieved")
-        verdict = yield from ask(Relevance(user_input, sentences, language=sample.resolved_language))
-        value = float(verdict.grade >= 1)
-        counts = {"contexts": len(contexts), "relevant": None}
-        return Score(value, (Evidence(EvidenceTarget.TEXT, 0, verdict),), counts)
