@@ -20,7 +20,6 @@ from merilo.judging.kinds.responses import Completion
 from merilo.metrics import contract
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import find_metric, parse_metric
-from merilo.metrics.text import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +86,7 @@ def reproduction(name: str) -> dict[str, Any] | None:  # Any: JSON
     sampling = ""
     if Completion in asks:
         found = [*dict.fromkeys(each for metric in metrics for each in sampling_of(metric))]
-        defaults = {each.name: each.default for each in parameters_of(definition)}
+        defaults = {name: getattr(metrics[0], name, "") for name in ("ratings", "tries", "repairs", "reasks")}
         sampled = any(each.temperature is not None for each in found)
         sampling = "; ".join(
             ("one reply for each request, at " if each.replies == 1 else f"{each.replies} replies of one request, at ")

@@ -127,7 +127,7 @@ def wording_for(name: str) -> Wording | None:
     rows = known.get(metric if package is DEEPEVAL or "." in metric else "legacy")
     if rows is None:
         return None
-    fixed = _NOTHING if package is DEEPEVAL else {"repairs": 0} if "." in metric else {"reasks": None}
+    fixed = {"reasks": None} if package is RAGAS and "." not in metric else _NOTHING
     return Wording(package, {rubric: _prompt(**row) for rubric, row in rows.items()}, fixed)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import mean
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Metric
     from merilo_published.asking import Reply
 
-_TEMPERATURE: Final = 0.1
-_COLLECTIONS_TEMPERATURE: Final = 0.01
 _CUT_CHARACTERS: Final = 7_000
 _EMPTY: Final = "an input is empty"
 _BLANK: Final = "an input is blank and was scored 0 unasked"
@@ -59,8 +56,6 @@ class _TwoRatings(Published):
     Parameters of all three metrics:
 
     - `tries`: maximum number of requests for each rating.
-    - `ratings`: the digits to search for, in this order.
-    - `temperature`: of every request, 0.1 (0.01 in the collections).
     - `reasks`: of the collections, the number of re-asks per try after an unreadable reply, in the same conversation;
       none reads replies leniently.
     """
@@ -74,16 +69,12 @@ class _TwoRatings(Published):
     second: ClassVar[str] = "second"
     """The prompt of the second rating. In ragas 0.2.14 to 0.3.2 the first once more: an error."""
 
-    tries: int = 5
-    ratings: str = "210"
-    temperature: float = _TEMPERATURE
-    reasks: int | None = None
+    ratings: ClassVar[str] = "210"
+    """The digits to search for, in this order."""
+    temperature: ClassVar[float] = 0.1
 
-    def __post_init__(self) -> None:
-        Published.__post_init__(self)
-        allowed = "01234"[: self.top + 1]
-        if not self.ratings or not set(self.ratings) <= set(allowed):
-            raise UsageError(f"Metric {self.name!r} takes ratings of the digits {allowed}, got {self.ratings!r}.")
+    tries: int = 5
+    reasks: int | None = None
 
     def _scored(self, first: Mapping[str, str], second: Mapping[str, str]) -> Plan[Score | Undefined]:
         """Return the mean of both ratings; `first` and `second` are the values of their prompts."""
@@ -239,7 +230,7 @@ class AnswerAccuracy(_TwoRatings):
     rubric: ClassVar[str] = "answer_accuracy"
     top: ClassVar[int] = 4
 
-    ratings: str = "01234"
+    ratings: ClassVar[str] = "01234"
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -257,7 +248,7 @@ _STRUCTURED: Final[Mapping[str, object]] = {
     "version": 2,
     "breaks": MappingProxyType[str, str]({}),
     "collected": True,
-    "temperature": _COLLECTIONS_TEMPERATURE,
+    "temperature": 0.01,
     "reasks": REASKS,
 }
 """Changes of the collections."""

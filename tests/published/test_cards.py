@@ -121,8 +121,9 @@ def test_requests_are_as_many_as_a_card_says(name: str) -> None:
 
 def reasks(name: str, replies: str) -> int:
     """How often a card says that a request is sent again after an unreadable reply."""
-    default = {each.name: each.default for each in parameters_of(find_metric(name))}
-    named = {each: int(str(default[each])) for each in ("tries", "repairs", "reasks") if f"{{{each}}}" in replies}
+    named = {
+        each: getattr(parse_metric(name), each) for each in ("tries", "repairs", "reasks") if f"{{{each}}}" in replies
+    }
     again = named.get("repairs", named.get("reasks", int("once" in replies)))
     return named.get("tries", 1) * (1 + again) - 1
 

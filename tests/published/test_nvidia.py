@@ -271,15 +271,7 @@ def test_collections_swap_the_labels_of_accuracy() -> None:
     assert [question.values[1:3] for question in script.requests] == [("resp", "ref"), ("ref", "resp")]
 
 
-@each_case(
-    ("text", "message"),
-    [
-        (f"{RELEVANCE}(tries=0)", "takes tries="),
-        (f"{RELEVANCE}(ratings=3)", "digits 012, got '3'"),
-        (f'{RELEVANCE}(ratings="")', "digits 012"),
-    ],
-)
-def test_invalid_options_are_refused(text: str, message: str) -> None:
+def test_invalid_options_are_refused() -> None:
     """What makes no sense is refused at construction, with what may be written instead."""
-    with pytest.raises(UsageError, match=message):
-        parse_metric(text)
+    with pytest.raises(UsageError, match="takes tries="):
+        parse_metric(f"{RELEVANCE}(tries=0)")

@@ -259,16 +259,6 @@ def test_at_most_counts_every_reask() -> None:
     assert len(script.asked) == metric.max_questions(FULL) == 6
 
 
-def test_repairs_may_be_turned_off() -> None:
-    """`repairs=0` fails on the first unreadable reply; fewer than 0 are refused."""
-    with pytest.raises(AskFailed):
-        outcome(f"{PRECISION}(repairs=0)", Script(["bad"]), ONE)
-    with pytest.raises(UsageError, match="repairs=a whole number of at least 0, got -1"):
-        parse_metric(f"{PRECISION}(repairs=-1)")
-    with pytest.raises(UsageError, match="repairs or reasks, not both"):
-        parse_metric("ragas-0.4.3:collections.faithfulness(repairs=1)")
-
-
 # -- retrieval ----------------------------------------------------------------------------------------
 
 

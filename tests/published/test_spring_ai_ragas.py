@@ -251,12 +251,11 @@ def test_the_aggregator_holds_for_each_context() -> None:
     assert isinstance(models(m1=rated(2), m2=rated(0)).outcome(two(agreed)), Undefined)
 
 
-@pytest.mark.parametrize(("sent", "expected"), [(True, 0.3), (False, None)])
-def test_temperature(sent: bool, expected: float | None) -> None:
-    """The temperature goes into the request, or only into the record as upstream."""
+def test_temperature() -> None:
+    """The temperature goes into the request."""
     asked = models(judge=rated(1))
-    asked.score(ratings.AnswerAccuracy(temperature=0.3, temperature_sent=sent))
-    assert [question.temperature for question in asked.asked if isinstance(question, Completion)] == [expected]
+    asked.score(ratings.AnswerAccuracy(temperature=0.3))
+    assert [question.temperature for question in asked.asked if isinstance(question, Completion)] == [0.3]
 
 
 def test_russian_samples_are_asked_in_russian() -> None:

@@ -25,7 +25,7 @@ class ContextRelevanceConfig:
     True
 
     `models` names judges of the run; None, or an empty list, asks every judge. The temperature is sent to the models,
-    which the published library does not do; `ContextRelevance(temperature_sent=False)` behaves like the library.
+    which the published library does not do.
     """
 
     temperature: float = 0.1

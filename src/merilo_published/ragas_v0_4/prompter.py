@@ -116,24 +116,22 @@ def _unwrapped(schema: RagasV04ReplySchema[T], reply: Reply, depth: int) -> T:
 class JudgedMetric(Published):
     """A metric of ragas 0.2 to 0.4 that asks a judge.
 
-    `repairs`: how often the judge is asked to repair one reply that cannot be read. `reasks`: how often a structured
-    reply that cannot be read is asked for again, with what was wrong, in the same conversation: `none` reads replies
-    as free text, which is repaired. The collections re-ask and do not repair; see `asking`. `temperature`: of a
-    request for one reply; several are sampled at 0.3.
+    The judge is asked up to three times to repair a reply that cannot be read. The collections re-ask instead:
+    `reasks` is how often a structured reply that cannot be read is asked for again, with what was wrong, in the same
+    conversation; `none` reads replies as free text, which is repaired. Several replies are sampled at 0.3.
     """
 
     collected: ClassVar[bool] = False
     """True for the metrics of the collections, which have other rules."""
+    repairs: ClassVar[int] = 3
+    temperature: ClassVar[float] = 0.01
+    """Of a request for one reply."""
     per_request = by_parameters(lambda metric: 1 + (metric.repairs if metric.reasks is None else metric.reasks), 4)
 
-    repairs: int = 3
     reasks: int | None = None
-    temperature: float = 0.01
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)
-        if self.repairs and self.reasks is not None:
-            raise UsageError(f"Metric {self.name!r} takes repairs or reasks, not both; set reasks=none or repairs=0.")
         if not 0 < (beta := getattr(self, "beta", 1.0)) < inf:  # a parameter of two metrics
             raise UsageError(f"Metric {self.name!r} takes a finite beta above 0, got beta={beta}.")
 

@@ -139,16 +139,10 @@ def _evidence(replies: Iterable[ReadReply[_Rating]], about: EvidenceTarget, inde
 class Rated(SeveralModels):
     """A rating metric of spring-ai-ragas.
 
-    - `temperature`: sent with every request, before the judge's own.
-    - `temperature_sent`: off, it is recorded only and the judge's own is used, as the published code does.
+    - `temperature`: sent with every request, before the judge's own; the published code records it only.
     """
 
     temperature: float = 0.1
-    temperature_sent: bool = True
-
-    def models_for(self, sample: Sample) -> Panel:
-        """Return the models, asked at the temperature of this metric."""
-        return self.panel(sample, temperature=self.temperature if self.temperature_sent else None)
 
     def ratings(self, panel: Panel, rubric: str, values: Mapping[str, str]) -> Plan[tuple[ReadReply[_Rating], ...]]:
         """Return the rating of each model, in order; a lost one is left out."""
@@ -186,7 +180,7 @@ class ContextRelevance(Rated):
             return Undefined("the user input is empty")
         if not contexts:
             return Undefined(_NO_CONTEXT)
-        panel = self.models_for(sample)
+        panel = self.panel(sample, temperature=self.temperature)
         scores: list[float] = []
         evidence: list[Evidence] = []
         for index, context in enumerate(contexts):
@@ -254,7 +248,7 @@ class ResponseGroundedness(Rated):
         joined = "\n\n".join(contexts)
         if self.use_heuristic_shortcuts and response.strip().lower() in joined.lower():
             return Score(1.0, counts={"shortcuts": 1})
-        panel = self.models_for(sample)
+        panel = self.panel(sample, temperature=self.temperature)
         replies = yield from self.ratings(panel, "response_groundedness", {"response": response, "context": joined})
         return self.outcome(panel, _rated(replies), _evidence(replies, EvidenceTarget.TEXT, 0), {"shortcuts": 0})
 
@@ -286,7 +280,7 @@ class AnswerAccuracy(Rated):
         response, reference = sample.require("response"), sample.require("reference")
         if not response or not reference:
             return Undefined(f"the {'reference' if response else 'response'} is empty")
-        panel = self.models_for(sample)
+        panel = self.panel(sample, temperature=self.temperature)
         values = {"response": response, "reference": reference}
         replies = yield from self.ratings(panel, "answer_accuracy", values)
         scores, evidence = _rated(replies), _evidence(replies, EvidenceTarget.TEXT, 0)
