@@ -19,7 +19,7 @@ from merilo.judging.kinds.measured import Embeddings
 from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Card, Kinds, choice
 from merilo.metrics.formulas import cosine
-from merilo.metrics.variants import D, Described, camel_case, variant
+from merilo.metrics.variants import D, Described, variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -170,29 +170,19 @@ class Critique(JudgesBlank):
             raise UsageError(f"Metric {self.name!r} takes aspect={self.aspect} or a definition, got both; give one.")
 
 
-def ragas_variant(
-    base: D, name: str, note: str = "", class_name: str = "", /, *, relatives: tuple[str, ...] = (), **changes: object
-) -> D:
+def ragas_variant(base: D, name: str, relatives: tuple[str, ...] = (), /, **changes: object) -> D:
     """Return a definition as one release of ragas has it; its name begins with `ragas-RELEASE:`.
 
-    `note`: the rest of its docstring, after the release. `relatives`: more metrics of the same release for its card.
+    `relatives`: more metrics of the same release for its card.
     """
-    system, _, metric = name.partition(":")
-    release = system.removeprefix("ragas-")
+    system = name.partition(":")[0]
     card = replace(
         base.card,
         relatives=(*base.card.relatives, *(f"{system}:{each}" for each in relatives)),
-        sources=tuple(f"ragas {release}, {file}" for file in base.card.sources),
+        sources=tuple(f"{system.replace('-', ' ')}, {file}" for file in base.card.sources),
         family=system,
     )
-    return variant(
-        base,
-        name,
-        f"{base.__name__} as in ragas {release}{note}.",
-        class_name or camel_case(metric) + release.rpartition(".")[2],
-        card=card,
-        **changes,
-    )
+    return variant(base, name, card=card, **changes)
 
 
 def cosines(

@@ -251,20 +251,21 @@ _STRUCTURED: Final[Mapping[str, object]] = {
     "temperature": 0.01,
     "reasks": REASKS,
 }
-"""Changes of the collections."""
+"""Changes of the collections, which ask for structured output: one rating is enough, a lost request is one more try."""
 
 
-def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
+def _row(base: D, name: str, **changes: object) -> D:
     """Return a metric of NVIDIA as one release of ragas has it."""
     questions = base.card.questions
     if changes.get("second") == "first":
         questions = questions.replace("in different words", "in the same words")
     if changes.get("reasks"):
         questions = f"{questions[:-1]}; each try is re-asked up to `reasks` times (2)."
-    card = replace(base.card, questions=questions)
-    return variant(base, name, f"As `{base.__name__}`{difference}.", class_name, card=card, **changes)
+    return variant(base, name, card=replace(base.card, questions=questions), **changes)
 
 
+_EARLIER: Final = {"shown": _CUT_CHARACTERS}
+"""Up to 0.3.4."""
 METRICS: Final[tuple[type[Metric], ...]] = (
     ContextRelevance,
     ResponseGroundedness,
@@ -272,39 +273,10 @@ METRICS: Final[tuple[type[Metric], ...]] = (
     _row(ContextRelevance, "ragas-0.4.3:nv_context_relevance"),
     _row(ResponseGroundedness, "ragas-0.4.3:nv_response_groundedness"),
     _row(AnswerAccuracy, "ragas-0.4.3:nv_accuracy"),
-    _row(
-        ContextRelevance,
-        "ragas-0.4.3:collections.context_relevance",
-        ", from structured output; one rating is enough, and a lost request is one more try",
-        **_STRUCTURED,
-    ),
-    _row(
-        ResponseGroundedness,
-        "ragas-0.4.3:collections.response_groundedness",
-        ", from structured output; a response that occurs in the contexts is judged too",
-        **_STRUCTURED,
-    ),
-    _row(
-        AnswerAccuracy,
-        "ragas-0.4.3:collections.answer_accuracy",
-        ", from structured output; ratings of 1 and 3 are refused",
-        **_STRUCTURED,
-        ratings="024",
-    ),
-    _row(
-        ContextRelevance,
-        "ragas-0.3.0:nv_context_relevance",
-        "; 0.3.0 sends the first prompt twice and shows 7000 characters",
-        "EarlierNvContextRelevance",
-        shown=_CUT_CHARACTERS,
-        second="first",
-    ),
-    _row(
-        ResponseGroundedness,
-        "ragas-0.3.0:nv_response_groundedness",
-        "; 0.3.0 shows 7000 characters",
-        "EarlierNvResponseGroundedness",
-        shown=_CUT_CHARACTERS,
-    ),
-    _row(AnswerAccuracy, "ragas-0.3.0:nv_accuracy", "", "EarlierNvAccuracy"),
+    _row(ContextRelevance, "ragas-0.4.3:collections.context_relevance", **_STRUCTURED),
+    _row(ResponseGroundedness, "ragas-0.4.3:collections.response_groundedness", **_STRUCTURED),
+    _row(AnswerAccuracy, "ragas-0.4.3:collections.answer_accuracy", **_STRUCTURED, ratings="024"),
+    _row(ContextRelevance, "ragas-0.3.0:nv_context_relevance", **_EARLIER, second="first"),
+    _row(ResponseGroundedness, "ragas-0.3.0:nv_response_groundedness", **_EARLIER),
+    _row(AnswerAccuracy, "ragas-0.3.0:nv_accuracy"),
 )

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from itertools import combinations, zip_longest
 from math import comb, fsum, inf, isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.errors import UsageError
 from merilo.judging.ask import ask_each
@@ -476,39 +475,31 @@ def _harmonic_mean(means: Sequence[float]) -> float | None:
     return len(means) / reciprocals if reciprocals else None
 
 
-_row: Final = partial(ragas_variant, relatives=("ragas_score",))
+_SCORE: Final = ("ragas_score",)
+_BASES: Final[tuple[tuple[type[Metric], str], ...]] = (
+    (ContextRelevancy, "context_relevancy"),
+    (ContextRecall, "context_recall"),
+    (Faithfulness, "faithfulness"),
+    (AnswerRelevancy, "answer_relevancy"),
+    (AspectCritique, "aspect_critique"),
+)
+_RELEVANCY: Final[Mapping[str, Mapping[str, object]]] = {
+    "0.0.12": {"breaks": BLANK_IS_JUDGED, "strictness": 2, "full_stops": True},
+    "0.0.13": {},
+    "0.0.15": {
+        "breaks": MappingProxyType({"nothing to judge": "contexts without a sentence score 0"}),
+        "no_sentence_is_zero": True,
+    },
+}
+"""What each release changes in context relevance; all else is the same."""
 
-
-def _release(release: str, note: str, **changes: Any) -> tuple[type[Metric], ...]:  # Any: parameters
-    """Return the metrics of a release; `note` and `changes` are about its context relevance."""
-    others = {
-        "context_recall": ContextRecall,
-        "faithfulness": Faithfulness,
-        "answer_relevancy": AnswerRelevancy,
-        "aspect_critique": AspectCritique,
-    }
-    relevancy = _row(ContextRelevancy, f"ragas-{release}:context_relevancy", note, **changes)
-    return (relevancy, *(_row(base, f"ragas-{release}:{name}") for name, base in others.items()))
-
-
-METRICS: Final[tuple[type[Metric], ...]] = (
-    *_release(
-        "0.0.12",
-        ": two replies, and sentences end at full stops",
-        breaks=BLANK_IS_JUDGED,
-        strictness=2,
-        full_stops=True,
-    ),
-    *_release("0.0.13", ": one reply, and contexts without a sentence are Undefined"),
-    *_release(
-        "0.0.15",
-        ": one reply, and contexts without a sentence score 0",
-        breaks=MappingProxyType({"nothing to judge": "contexts without a sentence score 0"}),
-        no_sentence_is_zero=True,
-    ),
+METRICS: Final[tuple[type[Metric], ...]] = tuple(
+    ragas_variant(base, f"ragas-{release}:{name}", _SCORE, **(changes if base is ContextRelevancy else {}))
+    for release, changes in _RELEVANCY.items()
+    for base, name in _BASES
 )
 
 COMPOSITES: Final[tuple[type[Composite], ...]] = tuple(
-    _row(RagasScore, f"ragas-{release}:ragas_score") for release in ("0.0.12", "0.0.13", "0.0.15")
+    ragas_variant(RagasScore, f"ragas-{release}:ragas_score", _SCORE) for release in _RELEVANCY
 )
 """Scores that combine the means of metrics over a run, in the order in which they are shown."""

@@ -254,7 +254,6 @@ METRICS: Final[tuple[type[Metric], ...]] = (
         ContextRelevance,
         "trulens:context_relevance_with_cot_reasons",
         "`ContextRelevance` with criteria and supporting evidence in the reply, which are not scored.",
-        "ContextRelevanceWithReasons",
         rubric="context_relevance.reasons",
     ),
     Groundedness,

@@ -98,8 +98,8 @@ def _by_grade(sample: Sample, k: int | None) -> Score | Undefined:
     return Score(value, counts={"retrieved": len(ranking.ids), "relevant": relevant, "found": found})
 
 
-def _row(base: D, name: str, doc: str, class_name: str = "", /, **changes: object) -> D:
-    return variant(base, name, doc, class_name, card=described(doc, base.card), **changes)
+def _row(base: D, name: str, doc: str, /, **changes: object) -> D:
+    return variant(base, name, doc, card=described(doc, base.card), **changes)
 
 
 IdPrecision: Final = _row(
@@ -186,7 +186,6 @@ NDCG: Final = _row(
     An id has the grade under `qrels` (an object of ids and numbers) in the sample's metadata, otherwise 1 if it is
     in `reference_context_ids`, otherwise 0; grades below 0 count as 0. 0 when nothing was retrieved.
     """,
-    "NDCG",
     outcome=staticmethod(_by_grade),
 )
 HitRate: Final = _row(

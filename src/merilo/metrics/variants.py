@@ -52,17 +52,16 @@ _FIELD: Final = re.compile(rf"^({'|'.join(_LABELS)}): ", re.MULTILINE)
 _WORD: Final = re.compile(r"(?:^|[_.])(\w)([^_.]*)")
 
 
-def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: object) -> D:
+def variant(base: D, name: str, doc: str = "", /, **changes: object) -> D:
     """Return a definition that is `base` under another name, with these changes.
 
-    `changes`: new defaults of parameters, such as `temperature=0.3`, and other values of what a definition declares,
-    such as `card` or `version`. A card does not name the definition itself as a relative. `class_name`: by default the
-    name in camel case, without its system.
+    `doc`: its docstring. `changes`: new defaults of parameters, such as `temperature=0.3`, and other values of what a
+    definition declares, such as `card` or `version`. A card does not name the definition itself as a relative.
     Raises TypeError for a change to something that `base` does not have.
     """
     parameters: dict[str, Field[Any]] = {each.name: each for each in fields(cast("Any", base))}  # Protocol
     body: dict[str, Any] = {
-        "__doc__": cleandoc(doc),
+        "__doc__": cleandoc(doc) or f"As `{base.__name__}`.",
         "__module__": base.__module__,
         "__annotations__": {},
         "name": name,
@@ -81,17 +80,11 @@ def variant(base: D, name: str, doc: str, class_name: str = "", /, **changes: ob
             raise TypeError(f"{name}: {base.__name__} has no parameter and no attribute {key!r}.")
     if not body["__annotations__"]:  # it is a dataclass as its base is; decorating it again takes 0.3 ms
         body["__slots__"] = ()
-    made: Any = new_class(
-        class_name or camel_case(name.rpartition(":")[2]), (base,), exec_body=lambda space: space.update(body)
-    )
+    class_name = _WORD.sub(lambda word: word[1].upper() + word[2], name.rpartition(":")[2])  # in camel case
+    made: Any = new_class(class_name, (base,), exec_body=lambda space: space.update(body))
     if body["__annotations__"]:  # the fields are those of the base, and so are repr, equality and hash
         made = dataclass(frozen=True, slots=True, repr=False, eq=False)(made)
     return cast("D", made)  # it has the attributes of its base
-
-
-def camel_case(name: str) -> str:
-    """Return a metric's name as a class is called: `nv_context_relevance` as `NvContextRelevance`."""
-    return _WORD.sub(lambda word: word[1].upper() + word[2], name)
 
 
 class Described(MetricDefaults):

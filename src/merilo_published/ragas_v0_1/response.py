@@ -445,44 +445,30 @@ class SummarizationScore(RagasV01):
         )
 
 
+_SHARED: Final[tuple[tuple[type[Metric], str], ...]] = (
+    (ContextRecall, "context_recall"),
+    (ContextPrecision, "context_precision"),
+    (ContextUtilization, "context_utilization"),
+    (ContextEntityRecall, "context_entity_recall"),
+    (Faithfulness, "faithfulness"),
+    (AnswerRelevancy, "answer_relevancy"),
+    (AnswerCorrectness, "answer_correctness"),
+    (AnswerSimilarity, "answer_similarity"),
+    (AspectCritique, "aspect_critique"),
+)
+_STANDS_IN: Final = MappingProxyType({**BLANK_IS_JUDGED, "needs": "the response replaces a missing reference"})
+_EARLIER: Final[Mapping[str, Mapping[str, object]]] = {
+    "context_precision": {"breaks": _STANDS_IN, "response_stands_in": True},
+    "context_utilization": {"reference_first": True},
+}
+"""What is different in 0.1.9."""
+
 METRICS: Final[tuple[type[Metric], ...]] = (
     _row(ContextRelevancy, "ragas-0.1.9:context_relevancy"),
-    _row(ContextRecall, "ragas-0.1.9:context_recall"),
-    _row(
-        ContextPrecision,
-        "ragas-0.1.9:context_precision",
-        ". The response replaces a missing reference",
-        breaks=MappingProxyType({**BLANK_IS_JUDGED, "needs": "the response replaces a missing reference"}),
-        response_stands_in=True,
-    ),
-    _row(
-        ContextUtilization,
-        "ragas-0.1.9:context_utilization",
-        ". The reference goes before the response",
-        reference_first=True,
-    ),
-    _row(ContextEntityRecall, "ragas-0.1.9:context_entity_recall"),
-    _row(Faithfulness, "ragas-0.1.9:faithfulness"),
-    _row(AnswerRelevancy, "ragas-0.1.9:answer_relevancy"),
-    _row(AnswerCorrectness, "ragas-0.1.9:answer_correctness"),
-    _row(AnswerSimilarity, "ragas-0.1.9:answer_similarity"),
-    _row(AspectCritique, "ragas-0.1.9:aspect_critique", aspect=Aspect.HARMFULNESS),
-    _row(ContextRecall, "ragas-0.1.22:context_recall"),
-    _row(ContextPrecision, "ragas-0.1.22:context_precision"),
-    _row(ContextUtilization, "ragas-0.1.22:context_utilization"),
-    _row(ContextEntityRecall, "ragas-0.1.22:context_entity_recall"),
-    _row(Faithfulness, "ragas-0.1.22:faithfulness"),
-    _row(AnswerRelevancy, "ragas-0.1.22:answer_relevancy"),
-    _row(AnswerCorrectness, "ragas-0.1.22:answer_correctness"),
-    _row(AnswerSimilarity, "ragas-0.1.22:answer_similarity"),
-    _row(AspectCritique, "ragas-0.1.22:aspect_critique", aspect=Aspect.HARMFULNESS),
-    _row(FaithfulnessWithHHEM, "ragas-0.1.22:faithfulness_with_hhem", "", "FaithfulnessWithHHEM22"),
-    _row(NoiseSensitivity, "ragas-0.1.22:noise_sensitivity_relevant", ", to relevant contexts", focus=Focus.RELEVANT),
-    _row(
-        NoiseSensitivity,
-        "ragas-0.1.22:noise_sensitivity_irrelevant",
-        ", to irrelevant contexts",
-        focus=Focus.IRRELEVANT,
-    ),
+    *(_row(base, f"ragas-0.1.9:{name}", **_EARLIER.get(name, {})) for base, name in _SHARED),
+    *(_row(base, f"ragas-0.1.22:{name}") for base, name in _SHARED),
+    _row(FaithfulnessWithHHEM, "ragas-0.1.22:faithfulness_with_hhem"),
+    _row(NoiseSensitivity, "ragas-0.1.22:noise_sensitivity_relevant", focus=Focus.RELEVANT),
+    _row(NoiseSensitivity, "ragas-0.1.22:noise_sensitivity_irrelevant", focus=Focus.IRRELEVANT),
     _row(SummarizationScore, "ragas-0.1.22:summarization_score"),
 )

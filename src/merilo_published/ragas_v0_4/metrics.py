@@ -25,7 +25,6 @@ from merilo_published.ragas_v0_4.prompter import (
     JudgedMetric,
     Judgements,
     RefusesEmpty,
-    of_version,
 )
 
 if TYPE_CHECKING:
@@ -253,23 +252,22 @@ _STRUCTURED: Final[Mapping[str, object]] = {"version": 2, "repairs": 0, "reasks"
 """Changes of the collections, which ask for structured output: unreadable replies are re-asked, not repaired."""
 _REFUSING: Final[Mapping[str, object]] = {**_STRUCTURED, "breaks": MappingProxyType[str, str]({})}
 _RAW: Final[Mapping[str, object]] = {**_REFUSING, "range": (float("-inf"), float("inf"))}
-_FROM_INTEGERS: Final = ", from the judge's integers as they are; any real number can come out"
 
 
-def _row(base: D, name: str, difference: str = "", class_name: str = "", /, **changes: object) -> D:
-    """Return a metric of 0.4.3 under another name; `difference`: the rest of its docstring."""
-    return variant(base, f"ragas-0.4.3:{name}", f"As `{base.__name__}`{difference}.", class_name, **changes)
+def _row(base: D, name: str, **changes: object) -> D:
+    """Return a metric of 0.4.3 under another name."""
+    return variant(base, f"ragas-0.4.3:{name}", **changes)
 
 
 _NEWEST: Final[tuple[type[Metric], ...]] = (
     PrecisionWithReference,
     PrecisionWithoutReference,
-    _row(PrecisionWithReference, "context_precision", ", by its other name"),
-    _row(PrecisionWithoutReference, "context_utilization", ", by its other name"),
+    _row(PrecisionWithReference, "context_precision"),
+    _row(PrecisionWithoutReference, "context_utilization"),
     texts.NonLLMPrecision,
     texts.IDBasedPrecision,
     ContextRecall,
-    _row(ContextRecall, "llm_context_recall", ", by the name of its class", "LLMContextRecall"),
+    _row(ContextRecall, "llm_context_recall"),
     texts.NonLLMRecall,
     texts.IDBasedRecall,
     ContextEntityRecall,
@@ -280,14 +278,14 @@ _NEWEST: Final[tuple[type[Metric], ...]] = (
     response.AnswerCorrectness,
     response.FactualCorrectness,
     response.SemanticSimilarity,
-    _row(response.SemanticSimilarity, "answer_similarity", ", by its earlier name"),
+    _row(response.SemanticSimilarity, "answer_similarity"),
     texts.StringSimilarity,
     texts.Bleu,
     texts.Chrf,
     texts.Rouge,
     texts.ExactMatch,
     texts.StringPresence,
-    _row(texts.StringPresence, "string_present", ", by the name that upstream reports"),
+    _row(texts.StringPresence, "string_present"),
     response.AspectCritic,
 )
 """The classes of 0.4.3."""
@@ -298,94 +296,43 @@ def _each_asked(card: Card) -> Card:
     return replace(card, questions="`strictness` requests (3), and one for the embeddings.")
 
 
-_COLLECTIONS: Final[tuple[type[Metric], ...]] = (
-    _row(
-        PrecisionWithReference,
-        "collections.context_precision_with_reference",
-        _FROM_INTEGERS,
-        "CollectionsPrecisionWithReference",
-        **_RAW,
-    ),
-    _row(
-        PrecisionWithoutReference,
-        "collections.context_precision_without_reference",
-        _FROM_INTEGERS,
-        "CollectionsPrecisionWithoutReference",
-        **_RAW,
-    ),
-    _row(PrecisionWithReference, "collections.context_precision", _FROM_INTEGERS, **_RAW),
-    _row(PrecisionWithoutReference, "collections.context_utilization", _FROM_INTEGERS, **_RAW),
-    _row(ContextRecall, "collections.context_recall", _FROM_INTEGERS, **_RAW),
-    _row(
-        ContextEntityRecall,
-        "collections.context_entity_recall",
-        ", over the set of the reference's entities",
-        **_STRUCTURED,
-    ),
-    _row(
-        response.Faithfulness,
-        "collections.faithfulness",
-        ", for a judge that writes structured output",
-        **_REFUSING,
-    ),
-    _row(
-        response.AnswerRelevancy,
-        "collections.answer_relevancy",
-        ", in separate requests, without the empty questions",
-        **_REFUSING,
-        card=_each_asked(response.AnswerRelevancy.card),
-        one_request=False,
-    ),
-    _row(
-        NoiseSensitivity,
-        "collections.noise_sensitivity",
-        ", for a judge that writes structured output",
-        **_STRUCTURED,
-    ),
-    _row(
-        response.AnswerCorrectness,
-        "collections.answer_correctness",
-        "; one text without statements is enough for an F of 1",
-        **_STRUCTURED,
-    ),
-    _row(
-        response.FactualCorrectness,
-        "collections.factual_correctness",
-        "; without claims no verdicts are asked for",
-        **_REFUSING,
-    ),
-    _row(response.SemanticSimilarity, "collections.semantic_similarity"),
-    _row(texts.StringSimilarity, "collections.non_llm_string_similarity", "", "CollectionsStringSimilarity"),
-    _row(texts.Bleu, "collections.bleu_score"),
-    _row(texts.Chrf, "collections.chrf_score"),
-    _row(texts.Rouge, "collections.rouge_score"),
-    _row(texts.ExactMatch, "collections.exact_match"),
-    _row(texts.StringPresence, "collections.string_presence"),
+_SEPARATE: Final = {"card": _each_asked(response.AnswerRelevancy.card), "one_request": False}
+_COLLECTIONS: Final[tuple[tuple[type[Metric], str, Mapping[str, object]], ...]] = (
+    (PrecisionWithReference, "context_precision_with_reference", _RAW),
+    (PrecisionWithoutReference, "context_precision_without_reference", _RAW),
+    (PrecisionWithReference, "context_precision", _RAW),
+    (PrecisionWithoutReference, "context_utilization", _RAW),
+    (ContextRecall, "context_recall", _RAW),
+    (ContextEntityRecall, "context_entity_recall", _STRUCTURED),
+    (response.Faithfulness, "faithfulness", _REFUSING),
+    (response.AnswerRelevancy, "answer_relevancy", {**_REFUSING, **_SEPARATE}),
+    (NoiseSensitivity, "noise_sensitivity", _STRUCTURED),
+    (response.AnswerCorrectness, "answer_correctness", _STRUCTURED),
+    (response.FactualCorrectness, "factual_correctness", _REFUSING),
+    (response.SemanticSimilarity, "semantic_similarity", {}),
+    (texts.StringSimilarity, "non_llm_string_similarity", {}),
+    (texts.Bleu, "bleu_score", {}),
+    (texts.Chrf, "chrf_score", {}),
+    (texts.Rouge, "rouge_score", {}),
+    (texts.ExactMatch, "exact_match", {}),
+    (texts.StringPresence, "string_presence", {}),
 )
-
+"""The metrics of the collections, with what differs from the classes."""
 _SINCE_0_4: Final[tuple[type[Metric], ...]] = (texts.IDBasedPrecision, texts.IDBasedRecall, texts.Chrf)
-_CHANGED_SINCE_0_3: Final[Mapping[type[Metric], Mapping[str, object]]] = {
-    response.AnswerRelevancy: {"one_request": False, "one_zeroes": True}
-}
-"""Parameters that differ in 0.3.0, apart from the temperature, which differs wherever a judge is asked."""
 
 
 def _earlier(metric: type[Metric]) -> type[Metric]:
-    temperature = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
-    changed = _CHANGED_SINCE_0_3.get(metric, {})
-    return variant(
-        metric,
-        metric.name.replace("0.4.3", "0.3.0"),
-        f"As `{metric.__name__}`, in 0.3.0.",
-        f"Earlier{metric.__name__}",
-        card=of_version(_each_asked(metric.card) if "one_request" in changed else metric.card, "0.3.0"),
-        **temperature,
-        **changed,
-    )
+    """Return a metric as 0.3.0 has it, where each request of a judge has another temperature."""
+    changes: dict[str, object] = {"temperature": EARLIER_TEMPERATURE} if issubclass(metric, JudgedMetric) else {}
+    card = replace(metric.card, sources=tuple(each.replace("0.4.3", "0.3.0") for each in metric.card.sources))
+    if metric is response.AnswerRelevancy:
+        changes |= {"one_request": False, "one_zeroes": True}
+        card = _each_asked(card)
+    return variant(metric, metric.name.replace("0.4.3", "0.3.0"), card=card, **changes)
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (
     *_NEWEST,
-    *_COLLECTIONS,
+    *(_row(base, f"collections.{name}", **changes) for base, name, changes in _COLLECTIONS),
     *(_earlier(metric) for metric in _NEWEST if metric not in _SINCE_0_4),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Card, Score
+    from merilo.metrics.base import Score
     from merilo_published.asking import ReadReply
 
 T = TypeVar("T")
@@ -205,12 +205,6 @@ def f_of_counts(true: int, false: int, missing: int, beta: float) -> float:
     precision = true / (true + false) if true + false else 0.0
     recall = true / (true + missing) if true + missing else 0.0
     return f_measure(precision, recall, beta=beta)
-
-
-def of_version(card: Card, version: str) -> Card:
-    """Return the card of a metric for another version."""
-    sources = tuple(source.replace("0.4.3", version) for source in card.sources)
-    return replace(card, sources=sources)
 
 
 def first_json(text: str) -> object:
