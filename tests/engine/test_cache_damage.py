@@ -75,8 +75,7 @@ def test_no_damage_gives_a_wrong_verdict(
             continue
         with closing(cache):
             assert cache.find(WANTED).items() <= RIGHT.items()
-            kept = cache.put([(each, WANTED[each], RIGHT[each]) for each in RIGHT], "judge:a", paid=True)
-            assert kept == list(RIGHT.values())
+            cache.put([(each, WANTED[each], RIGHT[each]) for each in RIGHT], "judge:a", paid=True)
             cache.commit()
             assert cache.find(WANTED).items() <= RIGHT.items()
             assert len(cache.notices()) <= 1
@@ -88,8 +87,7 @@ def test_damage_met_on_the_way_ends_no_run(good: bytes, home: Path) -> None:
     with closing(VerdictCache(home)) as cache:
         assert cache.notices() == ()
         assert cache.find(WANTED).items() <= RIGHT.items()
-        kept = cache.put([(each, WANTED[each], RIGHT[each]) for each in RIGHT], "judge:a", paid=True)
-        assert kept == list(RIGHT.values())
+        cache.put([(each, WANTED[each], RIGHT[each]) for each in RIGHT], "judge:a", paid=True)
         cache.commit()
         (told,) = cache.notices()
         assert told.endswith("This run continues without it. Delete it after this run.")
@@ -114,8 +112,7 @@ def test_a_full_disk_leaves_the_run_without_a_cache(home: Path) -> None:
         assert cache._file is not None
         cache._file.db.execute("PRAGMA max_page_count = 1")  # no fewer than it has: the next page is one too many
         for _ in range(2):
-            kept = cache.put([(each, WANTED[each], RIGHT[each]) for each in RIGHT], "judge:a", paid=True)
-            assert kept == list(RIGHT.values())
+            cache.put([(each, WANTED[each], RIGHT[each]) for each in RIGHT], "judge:a", paid=True)
             cache.commit()
         (told,) = cache.notices()
         assert told.endswith("cannot be written (database or disk is full). This run continues without it.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from itertools import chain
-from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
@@ -217,15 +216,6 @@ class AnswerStore:
         self.commit_if_due()
         return found
 
-    def claim(self, units: Sequence[WorkUnit]) -> set[bytes]:
-        """Return the keys of the units that another process is asking, or has just asked; claim the others.
-
-        `keep` gives a claim up, once other processes that share the cache can find the answer.
-        """
-        if self._cache is None:
-            return set()
-        return self._cache.claim({unit.key: unit.keys for unit in units if unit.judge.cacheable})
-
     def keep(
         self,
         unit: WorkUnit,
@@ -238,22 +228,15 @@ class AnswerStore:
         name = self._name(unit.judge)
         sent = tuple([reply for reply in replies if type(reply) is Failure or reply.path is not ReplyPath.LOCAL])
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
-        held: KnownAnswers = {}
         if self._cache is not None and unit.judge.cacheable:
-            # the cache first: if another process was faster, the run must hold the verdict of the cache
-            won = _winners(self._cache, rows, name, paid=bool(sent))
-            self._cache.unclaim(unit.keys)
-            cached = [row for row, own in zip(won, rows, strict=True) if row[2] is not own[2] and row[2] != own[2]]
-            if cached:  # these are not in the replies
-                stored = self._store.keep(cached, None, sample=unit.sample)
-                held = dict(zip([key for key, *_ in cached], stored, strict=True))
-            rows = [row for row in won if row[0] not in held] if held else won
+            given = [(key, question, answer) for key, question, answer in rows if not isinstance(answer, Failure)]
+            self._cache.put(given, name, paid=bool(sent))
         rubric = unit.judge.rubric(unit.asked) if unit.rubric is None else unit.rubric
         exchange = Exchange(name, rubric, sent, cost)
         if self._store.unfinished:
             self._store.forget(unit.key)
         kept = self._store.keep(rows, exchange, sample=unit.sample, seconds=seconds)
-        return held | dict(zip([row[0] for row in rows], kept, strict=True))
+        return dict(zip(unit.keys, kept, strict=True))
 
     def reject(self, keys: Sequence[bytes]) -> None:
         """Share these answers with no other run, since a plan failed with them. This run keeps them, as a record."""
@@ -390,18 +373,6 @@ def _key(content: bytes, common: bytes, draw: int, place: bytes) -> bytes:
 @lru_cache(maxsize=256)
 def _framed_draw(draw: int) -> bytes:
     return framed(draw.to_bytes(4, "little"))
-
-
-def _winners(
-    cache: VerdictCache, rows: list[tuple[bytes, Question[Any], Answer]], judge: str, *, paid: bool
-) -> list[tuple[bytes, Question[Any], Answer]]:
-    """Return the rows with the verdicts that the cache holds now; an earlier verdict replaces a new one."""
-    verdicts = [(key, question, answer) for key, question, answer in rows if type(answer) is not Failure]
-    kept = cache.put(verdicts, judge, paid=paid)
-    if len(kept) == len(rows) and all(map(is_, kept, map(itemgetter(2), rows))):  # nearly always
-        return rows
-    held = dict(zip([row[0] for row in verdicts], kept, strict=True))
-    return [(key, question, held.get(key, answer)) for key, question, answer in rows]
 
 
 def _packed(pack: Sequence[Question[Any]]) -> Question[Any] | Pack:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import TYPE_CHECKING, Final
 
 from merilo.engine.answer_store import bundle_of
@@ -17,7 +16,6 @@ from merilo.engine.budget import own_price
 from merilo.engine.event_loop import call_after
 from merilo.engine.judge_session import JudgeSession
 from merilo.engine.plan_run import next_step
-from merilo.engine.rate_limits import asks_no_model
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
@@ -40,10 +38,6 @@ if TYPE_CHECKING:
     early; then the run ends."""
 
 _log = logging.getLogger("merilo")
-POLL_S: Final = 0.1
-"""Seconds between look-ups of answers that other processes store."""
-_MAX_WAIT_S: Final = 120.0
-"""Maximum seconds to wait for an answer of another process, which may be stopped or wait for a slow server."""
 _MAX_UNREADABLE: Final = 20
 """Number of consecutive questions of one kind without a readable reply after which the kind is no longer asked."""
 _MAX_AHEAD: Final = 100
@@ -68,7 +62,7 @@ def _keyed(units: Iterable[WorkUnit], held: KnownAnswers) -> list[tuple[bytes, A
 class _SharedSession:
     """A judge session in flight, shared by all plan runs that need its answers. It outlives them."""
 
-    __slots__ = ("_driver", "block", "opened_s", "sent", "session", "units", "waiting")
+    __slots__ = ("_driver", "block", "sent", "session", "units", "waiting")
 
     session: JudgeSession
     """Set when it is opened."""
@@ -81,7 +75,6 @@ class _SharedSession:
         """Questions of several plan runs about one view, collected until no plan run can continue without them."""
         self.waiting: list[WaitingPlan] = []
         self._driver = driver
-        self.opened_s = time.monotonic()
 
     def send(self, *, again: bool) -> None:
         """Post the requests of the session. Re-asks (`again`) go before requests of sessions that have no reply yet."""
@@ -122,8 +115,7 @@ class WaitingPlan:
 class AsyncDriver:
     """Answers the steps of plans under asyncio. Plan runs that ask the same question share one judge session.
 
-    A shared session continues if the plan that asked first is abandoned. A session that another process with the same
-    cache has in flight is not sent: its answer is read from the cache. There is no asyncio task per plan or question:
+    A shared session continues if the plan that asked first is abandoned. There is no asyncio task per plan or question:
     callbacks of finished sessions advance the plan runs that waited for them.
     """
 
@@ -139,9 +131,6 @@ class AsyncDriver:
         self._unsent: list[_SharedSession] = []  # opened just now
         self._baskets: dict[tuple[int, bytes], _SharedSession] = {}  # by id of a judge and digest of a view
         self._ahead: list[WaitingPlan] = []  # begun just now
-        self._elsewhere: list[_SharedSession] = []  # their questions are asked by another process
-        self._looking: asyncio.TimerHandle | None = None
-        self._local: dict[int, bool] = {}  # by id of a provider, which lives as long as its judge: it asks no model
         self._ready: list[WaitingPlan] = []
         self._unreadable: dict[tuple[int, str], int] = {}
         """By id of a provider and name of a schema, the number of consecutive sessions without a readable reply."""
@@ -200,7 +189,7 @@ class AsyncDriver:
                 self._answered(waiting)
         if self._unsent:
             unsent, self._unsent = self._unsent, []
-            self._send(self._claimed(unsent))
+            self._send(unsent)
 
     def _open_baskets(self) -> None:
         """Turn the collected questions, and those that their plans are likely to ask next, into sessions; send them."""
@@ -217,7 +206,7 @@ class AsyncDriver:
                 self._deliver(basket, basket.session.keep())
             else:
                 opened.append(basket)
-        self._send(self._claimed(opened))
+        self._send(opened)
 
     def _ask_ahead(self, waiting: WaitingPlan) -> None:
         """Collect the questions that a plan is likely to ask later, so that they share the request of its first ones.
@@ -277,9 +266,8 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Store the partial replies of unfinished sessions, and stop."""
-        for timer in (self._commit, self._looking):
-            if timer is not None:
-                timer.cancel()
+        if self._commit is not None:
+            self._commit.cancel()
         if self.ended.done():
             self.ended.exception()  # retrieved, so that asyncio does not log it as never retrieved
         self._dispatcher.off_stop(self._stopped)
@@ -304,7 +292,7 @@ class AsyncDriver:
 
     def finish(self, flight: _SharedSession) -> None:
         """Store the answers of a finished session, and pass them to the plan runs that waited for it."""
-        held = flight.session.keep(commit=False)  # the stored answers: an earlier verdict of the cache wins
+        held = flight.session.keep(commit=False)
         self.waiting -= 1
         if self._unreadable or type(flight.session.verdicts[0]) is Failure:
             self._note_unreadable(flight)
@@ -384,65 +372,6 @@ class AsyncDriver:
         for flight in flights:
             self.waiting += 1
             flight.send(again=flight.session.has_replies)
-
-    def _claimed(self, flights: Sequence[_SharedSession]) -> list[_SharedSession]:
-        """Return the sessions to send now, in order. Those that another process has in flight wait for its answers."""
-        if not (
-            taken := self._answers.claim([flight.session.unit for flight in flights if not self._is_local(flight)])
-        ):
-            return [*flights]
-        self._elsewhere += [flight for flight in flights if flight.session.unit.key in taken]
-        if self._looking is None:
-            self._looking = call_after(self._loop, POLL_S, self._look_again)
-        return [flight for flight in flights if flight.session.unit.key not in taken]
-
-    def _look_again(self) -> None:
-        """Advance the plan runs whose answers other processes have stored; send what no other process asks any more."""
-        self._looking = None
-        if self.ended.done():
-            return
-        try:
-            self._look()
-            self.advance_ready()
-            self.on_reply()
-        except Exception as error:  # noqa: BLE001  a full disk: the caller that runs the plans raises it
-            self._dispatcher.stop(error)
-
-    def _look(self) -> None:
-        flights, self._elsewhere = self._elsewhere, []
-        send: list[_SharedSession] = []
-        rest: list[_SharedSession] = []
-        latest = time.monotonic() - _MAX_WAIT_S
-        looked = self._answers.known_all([flight.session.unit for flight in flights])
-        for flight, (held, missing) in zip(flights, looked, strict=True):
-            if missing is None:
-                self._count(flight.session.unit, held)
-                self._deliver(flight, held)
-                continue
-            if len(missing.keys) < len(flight.session.unit.keys):  # only the others are left to ask
-                self._count(flight.session.unit, held)
-                for waiting in flight.waiting:
-                    waiting.held.update(held)
-                for key in held:
-                    self._flights.pop(key, None)
-                flight.session = JudgeSession(missing, self._answers, self._price)
-            if flight.session.sends is None:  # an earlier part of the run had received all its replies
-                kept = flight.session.keep()
-                self._count(flight.session.unit, kept)
-                self._deliver(flight, kept)
-            else:
-                (send if flight.opened_s < latest else rest).append(flight)
-        self._send(send + self._claimed(rest))
-
-    def _is_local(self, flight: _SharedSession) -> bool:
-        """Return True if a session asks no model; waiting for another process would take longer than its answer."""
-        for send in flight.session.sends or ():
-            provider = send.provider
-            if id(provider) not in self._local:
-                self._local[id(provider)] = asks_no_model(provider)
-            if not self._local[id(provider)]:
-                return False
-        return True
 
     def _count(self, unit: WorkUnit, held: KnownAnswers) -> None:
         self._dispatcher.count(len(held))
