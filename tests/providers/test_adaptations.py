@@ -151,14 +151,14 @@ REFUSALS: Mapping[str, Refusal] = {
             "This model's maximum context length is 2048 tokens. However, you requested {T} tokens ({P} in the "
             "messages, {L} in the completion). Please reduce the length of the messages or completion."
         ),
-        {"reply length": "window of 2048 tokens, 0.413223 per character"},
+        {"reply length": "at most 500 tokens"},
     ),
     "window, TGI": Refusal(
         beyond(2_048),
         window(
             "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: {P} `inputs` tokens and {L} `max_new_tokens`"
         ),
-        {"reply length": "window of 2048 tokens, 0.413223 per character"},
+        {"reply length": "at most 500 tokens"},
         422,
     ),
 }
@@ -210,22 +210,6 @@ async def test_an_error_after_a_success_is_of_its_own_question() -> None:
                 await connection.send(REQUEST)
             assert server.count == 2
             assert connection.adaptations() == {}
-
-
-async def test_a_window_leaves_each_prompt_its_own_room() -> None:
-    """A window that was learnt from one prompt limits the reply to a longer one before it is rejected."""
-    with JudgeServer() as server:
-        server.rejects = lambda body: (
-            fake.bare(json.dumps(window("context of 2048 tokens, but {P} + {L} = {T} were requested")(body)), 400)
-            if beyond(2_048)(body)
-            else None
-        )
-        async with OpenAIProvider("m", base_url=server.base_url).connect() as connection:
-            await connection.send(REQUEST)
-            longer = Request((*REQUEST.messages[:1], Message("user", "Judge this. " * 300)), max_tokens=2_048)
-            await connection.send(longer)
-            await connection.send(Request(REQUEST.messages, max_tokens=100))
-        assert [limit(asked.body) for asked in server.asked] == [2_048, 1_498, 407, 100]
 
 
 @pytest.mark.parametrize("status", [101, 204])

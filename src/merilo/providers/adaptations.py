@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -39,13 +38,11 @@ _UNSUPPORTED: Final = re.compile(r"unsupported|unknown|unrecogni[sz]ed|extra_for
 _NUMBER: Final = re.compile(
     r"(?<![\w.-])(?<!\d,)\d{1,3}(?:,\d{3})++(?![\w,])|(?<![\w.-])\d{1,9}(?!\w|[.,]\d|-\w)", re.ASCII
 )
-_STORED_SIZE: Final = re.compile(r"at most (\d+) tokens|window of (\d+) tokens, ([\d.]+) per character")
+_STORED_SIZE: Final = re.compile(r"at most (\d+) tokens")
 _SHORTEST: Final = 16
 """Smallest limit of a reply that is sent, in tokens."""
 _QUARTER: Final = 64
 """Smallest limit that is tried without a number in the error: a quarter of the one before."""
-_MARGIN: Final = 1.1
-"""Factor on the estimated tokens of a prompt, so that prompt and reply stay within the window."""
 _MAX_CHANGES: Final = 24
 """Maximum changes of form between two replies."""
 
@@ -155,12 +152,8 @@ class Adaptations:
         tokens = request.max_tokens
         if tokens is None or self.done.get(LIMIT) == DROPPED:
             return None
-        if (stored := _STORED_SIZE.fullmatch(self.done.get(SIZE, "")) if SIZE in self.done else None) is None:
-            return tokens
-        if stored[1]:
-            return min(tokens, int(stored[1]))
-        prompt = ceil(_MARGIN * float(stored[3]) * _characters(request))
-        return max(_SHORTEST, min(tokens, int(stored[2]) - prompt))
+        stored = _STORED_SIZE.fullmatch(self.done.get(SIZE, "")) if SIZE in self.done else None
+        return tokens if stored is None else min(tokens, int(stored[1]))
 
     def temperature(self, request: Request) -> float | None:
         """Return the temperature to send; None to send none."""
@@ -211,7 +204,7 @@ class Adaptations:
 
     def _changed(self, problem: EndpointProblem, used: Mapping[str, object], request: Request) -> bool:
         limited = self.reply_limit(request) if LIMIT in used else None
-        if limited is not None and self._is_size(problem, limited) and self._shorter(problem, limited, request):
+        if limited is not None and self._is_size(problem, limited) and self._shorter(problem, limited):
             return True
         if problem.too_long:  # the prompt itself is too long
             return False
@@ -263,47 +256,22 @@ class Adaptations:
             not _UNSUPPORTED.search(problem.code) and (tokens in numbers or bool(named and numbers))
         )
 
-    def _shorter(self, problem: EndpointProblem, tokens: int, request: Request) -> bool:
-        """Send a smaller limit, computed from the numbers in an error message; False if none is worth trying."""
-        allowed, window = _allowed(_numbers(problem.message), tokens)
-        if not allowed and tokens // 4 >= max(_QUARTER, self._longest + 1):
-            allowed = tokens // 4
-        if not allowed:
+    def _shorter(self, problem: EndpointProblem, tokens: int) -> bool:
+        """Send a smaller limit: the largest number in the message that is one, otherwise a quarter; False if none is
+        worth trying.
+        """
+        fitting = [number for number in _numbers(problem.message) if _SHORTEST <= number < tokens]
+        allowed = max(fitting, default=tokens // 4)
+        if not fitting and allowed < max(_QUARTER, self._longest + 1):
             return False
-        per_character = (window - allowed) / max(1, _characters(request))
-        value = (
-            f"window of {window} tokens, {per_character:.6f} per character" if window else f"at most {allowed} tokens"
-        )
+        value = f"at most {allowed} tokens"
         self._set(SIZE, Step(value, f"replies are now limited ({value})"), problem)
         return True
-
-
-def _allowed(numbers: set[int], tokens: int) -> tuple[int, int]:
-    """Return the largest reply that an error message with these numbers may allow, below the limit that was sent, and
-    the window that it shares with the prompt; 0 for none.
-
-    A message states the longest reply, or a window and the tokens of the prompt, sometimes with their sum.
-    """
-    prompts = {prompt for prompt in numbers if prompt + tokens in numbers}
-    found = [
-        (window - prompt, window)
-        for prompt in prompts or numbers
-        for window in numbers
-        if window > prompt and (not prompts or window < prompt + tokens)
-    ]
-    found += [] if prompts else [(number, 0) for number in numbers]
-    # the largest first; of equal ones the absolute limit, which needs no estimate
-    fitting = (each for each in found if _SHORTEST <= each[0] < tokens)
-    return max(fitting, key=lambda each: (each[0], not each[1]), default=(0, 0))
 
 
 def _numbers(text: str) -> set[int]:
     """Return the whole numbers in a text; not those in names, versions and dates."""
     return {int(match[0].replace(",", "")) for match in _NUMBER.finditer(text)}
-
-
-def _characters(request: Request) -> int:
-    return sum(len(message.text) for message in request.messages)
 
 
 def _words(pattern: str) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
-from merilo.providers.adaptations import DROPPED, FOLDED, LIMIT, SIZE, Adaptations
+from merilo.providers.adaptations import DROPPED, FOLDED, LIMIT, Adaptations
 from merilo.providers.base import Message, ReplyPath
 
 if TYPE_CHECKING:
@@ -168,8 +168,7 @@ class Bodies(ABC):
         if self.unsure and body != self.body_for(request):
             return
         self._adaptations.worked(self.used(request), request)
-        if SIZE not in self.done:  # otherwise the limit of a reply depends on the prompt
-            self._known.add(marks)
+        self._known.add(marks)
 
     def _sampling(self, request: Request) -> dict[str, float]:
         """Return the parameters that are sent in their present form, by the name of the part."""

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import html
 import inspect
+import json
 import os
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from hashlib import pbkdf2_hmac
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from urllib.parse import quote
 
 from merilo.errors import ProviderDown, UsageError
 
@@ -36,14 +38,11 @@ KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Returns the key of the next request; cheap, or async if it has to wait."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})|\\+x([0-9a-fA-F]{2})|%(?:25)*([0-9a-fA-F]{2})|\\+(.)|&")
-_LONG_NUMBER = re.compile(r"&#0*+([0-9]{0,7})[0-9]*+")
-"""A character reference of HTML. Python raises an error for one of thousands of digits."""
-_DEEPEST = 4
 _SHORTEST_SECRET = 8
-_MAX_KEPT = 1_000
-_LONG_FRAGMENT: Final = 16
-_SHORT_FRAGMENT: Final = 8
+_LONG: Final = 24
+_END: Final = 16
+"""Characters at each end of a secret of at least `_LONG` characters that are hidden alone."""
+_MAX_KEPT = 10_000
 HIDDEN: Final = "[secret]"
 KNOWN: Final = frozenset(
     """
@@ -127,7 +126,6 @@ class ApiKeys:
         if key and source is None and not taken:
             self.fixed[header] = f"{prefix}{key}"
         self._secrets: tuple[str, ...] = ()
-        self._leaks: tuple[Leak, ...] = ()
         self._hide(key, *hidden)
         self._hide(*(text for _, value in others for text in (value, value.rpartition(" ")[2])))
 
@@ -147,84 +145,28 @@ class ApiKeys:
         return {self._header: f"{self._prefix}{key}"}
 
     def clean(self, text: str) -> str:
-        """Return the text without secrets, and without half surrogate pairs, which cannot be stored.
-
-        A long fragment of a secret is found too, see `Leak`. A text with a secret in the escapes of JSON, URLs or HTML
-        is hidden as a whole.
-        """
-        if not self._secrets:  # a local server without a key
-            return text if text.isascii() else text.encode("utf-8", "replace").decode()
+        """Return the text without secrets, and without half surrogate pairs, which cannot be stored."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
-        escaped = _ESCAPED.search(text) is not None
-        plain = _unescaped(text) if escaped else ""
-        if any(secret in plain for secret in self._secrets):
-            return HIDDEN
-        text = self._without_leaks(text)
-        if escaped and (plain := _unescaped(text)) != self._without_leaks(plain):
-            return HIDDEN
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
-    def _without_leaks(self, text: str) -> str:
-        for leak in self._leaks:
-            text = leak.hide(text)
-        return text
-
     def _hide(self, *secrets: str) -> None:
-        """Hide these texts from now on."""
-        new = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        """Hide these texts from now on, also as JSON, URLs and HTML write them, and the ends of long ones."""
+        new = {
+            spelled
+            for secret in secrets
+            if len(secret) >= _SHORTEST_SECRET
+            for text in (secret, *((secret[:_END], secret[-_END:]) if len(secret) >= _LONG else ()))
+            for spelled in (text, json.dumps(text)[1:-1], quote(text, safe=""), html.escape(text))
+        }
         if not new.issubset(self._secrets):
             newest = (*new.difference(self._secrets), *self._secrets)[:_MAX_KEPT]
             self._secrets = tuple(sorted(newest, key=len, reverse=True))
-            self._leaks = (*map(Leak, new), *self._leaks)[:_MAX_KEPT]
-
-
-def _unescaped(text: str) -> str:
-    """Return a text with all its escapes decoded, nested ones included."""
-    for _ in range(_DEEPEST):
-        read = html.unescape(_LONG_NUMBER.sub(r"&#\1", _ESCAPED.sub(_character, text)))
-        if read == text:
-            break
-        text = read
-    return text
-
-
-def _character(escape: re.Match[str]) -> str:
-    by_number, itself = escape[1] or escape[2] or escape[3], escape[4]
-    return chr(int(by_number, 16)) if by_number else itself or escape[0]
 
 
 def _sendable(key: str) -> bool:
     """Return True if a header can contain the key."""
     return key.isprintable() and key.isascii()
-
-
-class Leak:
-    """One secret whose fragments are searched for.
-
-    A fragment of at least 16 characters is hidden. For a secret of fewer than 24 characters the limit is two thirds of
-    its length, and at least 8. A message that shows the first and last four characters of a key is not changed.
-    """
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
-        self._shortest = min(_LONG_FRAGMENT, max(_SHORT_FRAGMENT, len(secret) * 2 // 3))
-        # any such fragment contains one of these blocks, wherever it is; a text without a block is not read further
-        size = (self._shortest + 1) // 2
-        self._blocks = tuple(secret[at : at + size] for at in range(0, len(secret) - size + 1, size))
-
-    def hide(self, text: str) -> str:
-        """Return the text with each long fragment of the secret replaced by `[secret]`."""
-        if not any(block in text for block in self._blocks):
-            return text
-        pieces: list[str] = []
-        end = 0
-        for at in range(len(text) - self._shortest + 1):
-            if text[at : at + self._shortest] in self._secret:
-                if at > end or not pieces:
-                    pieces += (text[end:at], HIDDEN)
-                end = at + self._shortest
-        return "".join((*pieces, text[end:]))
 
 
 def fingerprint_body(body: Mapping[str, object], endpoint: str) -> dict[str, object]:
