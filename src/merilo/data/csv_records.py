@@ -14,8 +14,6 @@ from merilo.data import check
 from merilo.data.lines import Lines, RawRecord
 from merilo.errors import DataError, Problem
 
-_MAX_ROW_LINES: Final = 100_000
-"""Maximum lines of one row."""
 _SEPARATOR: Final = re.compile(r"(?:\ufeff)?sep=(.)\s*", re.IGNORECASE)
 _QUOTED: Final = re.compile(r'"[^"]*+"')
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
@@ -65,9 +63,8 @@ def _texts(lines: Lines, too_long: list[Problem], name: str, limit: int, row: li
             yield ""
             continue
         row[0] += len(line)
-        if row[0] > limit or lines.number - row[1] > _MAX_ROW_LINES:
-            most = f"{limit:,} bytes" if row[0] > limit else f"{_MAX_ROW_LINES:,} lines"
-            expected, advice = f"a row of at most {most}", "check for a quote that is not closed"
+        if row[0] > limit:
+            expected, advice = f"a row of at most {limit:,} bytes", "check for a quote that is not closed"
             raise DataError.of(Problem(expected, "a longer one", None, name, row[1], advice=advice))
         yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
 

@@ -247,8 +247,6 @@ class Decoder:
         """Return the value that begins at `start` and its end, or the problem; `before`: characters left out before."""
         self.repeated.clear()
         self.may_be_cut = self.is_cut = False
-        if check.has_too_many_values(text, start):
-            return Problem(f"a record of at most {check.MAX_VALUES:,} values", "more")
         try:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:

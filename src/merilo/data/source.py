@@ -1,8 +1,7 @@
 """Files as raw records: opening, unpacking and parsing them.
 
 Nothing here depends on samples. JSON Lines and CSV are read line by line in constant memory; the text of a JSON file
-is held whole, its records are not. The unpacked size of a gzip file is limited, because a few megabytes can unpack to
-terabytes.
+is held whole, its records are not.
 """
 
 import gzip
@@ -18,7 +17,7 @@ from enum import Enum
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Final, cast
 
 from merilo.data.csv_records import csv_rows, delimiter
 from merilo.data.json_records import json_array, json_lines, json_objects
@@ -29,14 +28,6 @@ MAX_LINE_BYTES: Final = 64 * 2**20
 """Maximum bytes of one line, or of one row of a table."""
 MAX_UNPACKED_BYTES: Final = 4 * 2**30
 """Maximum unpacked bytes of one gzip file; a file that is not packed may have any size."""
-MAX_RATIO: Final = 200
-"""Maximum ratio of unpacked to packed bytes from `RATIO_BYTES` on; text has 3 to 20, much repeated text 100."""
-RATIO_BYTES: Final = 64 * 2**20
-FREE_ROWS: Final = 10_000
-"""Rows that any packed file may have; more need a byte of the file each, since a few bytes can repeat one for ever."""
-
-_EMPTY_BYTES: Final = 2**18
-"""Bytes of a packed file that may hold no content; unpacking empty parts takes longer than reading text."""
 _GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
     b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV",
@@ -164,13 +155,9 @@ class RecordFile:
     def records(self) -> Iterator[RawRecord]:
         """Yield the records in their order; a damaged one has problems, and reading continues if possible."""
         with self._opened() as stream:
-            lines = Lines(stream, self.max_line_bytes, self.name)
-            packed = getattr(getattr(stream, "raw", None), "packed_bytes", None)
+            lines = Lines(stream, self.max_line_bytes)
             try:
-                for number, record in enumerate(self._records(stream, lines), start=1):
-                    if packed is not None and number > FREE_ROWS and number > packed():
-                        raise too_many_rows(self.name)
-                    yield record
+                yield from self._records(stream, lines)
             except (OSError, EOFError, zlib.error) as error:
                 yield RawRecord(lines.number + 1, None, (unreadable(error),))
 
@@ -216,67 +203,20 @@ def open_unpacked(path: Path) -> Generator[BufferedReader]:
 def _unpacked(stream: BufferedReader, name: str) -> BufferedReader:
     if stream.peek(2)[:2] != _GZIP:
         return stream
-    return BufferedReader(_Unpacked(stream, name, MAX_UNPACKED_BYTES), BUFFER_BYTES)
+    return BufferedReader(_Unpacked(name, "rb", fileobj=stream), BUFFER_BYTES)
 
 
-class _Unpacked(io.RawIOBase):
-    """The content of a gzip file; reading raises DataError once it has returned more than `limit` bytes."""
+class _Unpacked(gzip.GzipFile):
+    """The content of a gzip file; reading more than `MAX_UNPACKED_BYTES` raises DataError."""
 
-    def __init__(self, packed: BufferedReader, name: str, limit: int) -> None:
-        self._packed = _Counted(packed, self)
-        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))  # GzipFile only reads the file
-        self.name = name
-        self._limit = limit
-        self.given = 0
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase.readable`."""
-        return True
-
-    def packed_bytes(self) -> int:
-        """Return the number of bytes read from the file so far."""
-        return self._packed.count
-
-    def readinto(self, buffer: Any, /) -> int:  # Any: writable buffers have no type before Python 3.12
-        """See `io.RawIOBase.readinto`; raises DataError."""
-        count = self._content.readinto(
-            memoryview(buffer)[:BUFFER_BYTES]
-        )  # GzipFile copies each chunk, so the chunk is bounded
-        self.given += count
-        needed, got = "", "more"
-        if self.given > RATIO_BYTES and self.given > MAX_RATIO * self._packed.count:
-            needed = f"a file that becomes at most {MAX_RATIO} times larger when it is unpacked"
-            got = f"{self._packed.count:,} bytes that became {self.given:,}"
-        elif self.given > self._limit:
-            needed = f"at most {self._limit:,} bytes when it is unpacked"
-        if needed:
-            advice = "unpack the file first (gunzip) if it is meant to be this large"
-            raise DataError.of(Problem(needed, got, source=self.name, advice=advice))
-        return count
-
-
-class _Counted:
-    """A stream that counts the bytes that were read from it. Raises DataError if they unpack to far fewer."""
-
-    def __init__(self, stream: BufferedReader, content: "_Unpacked") -> None:
-        self._stream = stream
-        self._content = content
-        self.count = 0
-
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         """Return the next bytes."""
-        found = self._stream.read(size)
-        self.count += len(found)
-        if self.count > _EMPTY_BYTES + 2 * self._content.given:
-            needed, got = "a gzip file with content", f"{self.count:,} bytes that unpack to {self._content.given:,}"
-            raise DataError.of(Problem(needed, got, source=self._content.name))
-        return found
-
-
-def too_many_rows(name: str) -> DataError:
-    """Return the error for a packed file with more rows than bytes."""
-    needed = f"at most {FREE_ROWS:,} rows, or one for each byte of the packed file"
-    return DataError.of(Problem(needed, "more", source=name, advice="write each row once"))
+        content = super().read(size)
+        if self.tell() > MAX_UNPACKED_BYTES:
+            needed = f"at most {MAX_UNPACKED_BYTES:,} bytes when it is unpacked"
+            advice = "unpack the file first (gunzip) if it is meant to be this large"
+            raise DataError.of(Problem(needed, "more", source=self.name, advice=advice))
+        return content
 
 
 def _standard_input() -> BufferedReader:
