@@ -15,7 +15,6 @@ from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.data import json_records
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError, UsageError
@@ -367,14 +366,3 @@ def test_several_data_sets_are_refused_with_their_names() -> None:
     frame = pd.DataFrame({"question": ["q"]})
     with pytest.raises(UsageError, match=re.escape("2 of them: train, test. Pass one, such as data['train'].")):
         load({"train": frame, "test": frame})
-
-
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_a_json_file_is_read_in_parts(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a part of a JSON file ends, the records are those of the whole file."""
-    records = [{"response": 'a "b" \\ \U0001f600 ж' * n, "x": [-1.5e10, True, None, n]} for n in range(1, 6)]
-    path = tmp_path / "d.json"
-    path.write_text(json.dumps(records, ensure_ascii=size == 7), encoding="utf-8")
-    wanted = [item.to_record() for item in load(records) if isinstance(item, Sample)]
-    monkeypatch.setattr(json_records, "BUFFER_BYTES", size)
-    assert [item.to_record() for item in load(path) if isinstance(item, Sample)] == wanted

@@ -13,7 +13,7 @@ from each_case import each_case
 from imported import import_scores
 
 import merilo
-from merilo.data import json_records, source
+from merilo.data import source
 from merilo.data.labels import read_labels
 from merilo.data.load import load
 from merilo.data.sample import BadRecord
@@ -94,16 +94,14 @@ ENDLESS = {
     "a cell that is not closed": ("d.csv.gz", b'id,response\n1,"' + b"x\n" * 2**19),
     "a row of many cells": ("d.csv.gz", b"id,response\n1," + b'"x\n",' * 2**18),
     "one line of a table": ("d.csv.gz", b"id,response\n1," + b"x" * 2**20),
-    "a JSON text": ("d.json.gz", b'[{"response": "' + b"x" * 2**20),
 }
 
 
 @each_case("kind", ENDLESS)
 def test_endless_content_takes_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a line nor a row nor a JSON text is held beyond its limit, however much there is to unpack."""
+    """Neither a line nor a row is held beyond its limit, however much there is to unpack."""
     name, begin = ENDLESS[kind]
     monkeypatch.setattr(source, "MAX_UNPACKED_BYTES", 48 * 2**20)
-    monkeypatch.setattr(json_records, "MAX_JSON_BYTES", 2**20)
     path = tmp_path / name
     with gzip.open(path, "wb", compresslevel=1) as out:
         out.write(begin)

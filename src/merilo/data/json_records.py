@@ -1,26 +1,20 @@
 """Records of JSON Lines and JSON files, with a problem instead of each that cannot be read."""
 
-import codecs
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BufferedReader
-from sys import getsizeof
 from typing import Final, NamedTuple, cast
 
 from merilo.data import check
-from merilo.data.lines import BOM, BUFFER_BYTES, Lines, RawRecord, encoding_fault
+from merilo.data.lines import Lines, RawRecord, encoding_fault
 from merilo.data.shapes import NEEDED, WRAPPERS, records_in
 from merilo.errors import DataError, Problem
 
-MAX_JSON_BYTES: Final = 192 * 2**20
-"""Maximum size in memory of the text of one value of a JSON file: a record of its array, or the value of a key."""
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _WHOLE: Final = "a complete file"
-_NEAR_END: Final = 16
-"""Characters at the end of a part of a text in which an error may be due to the cut: `tru`, `-1.5e`, `\\ud83`."""
 
 
 def json_lines(lines: Lines) -> Iterator[RawRecord]:
@@ -114,25 +108,21 @@ def _elements(text: "JsonText", *, alone: bool = True) -> Iterator[RawRecord]:
 
 
 class JsonText:
-    """The text of a JSON file, of which only the value being read is held."""
+    """The text of a JSON file, of which only the value being read is held as objects. Raises DataError."""
 
     def __init__(self, stream: BufferedReader, name: str) -> None:
         self.name = name
         self.decoder = Decoder()
-        self._stream = stream
-        self._utf8 = codecs.getincrementaldecoder("utf-8")()
-        self._text = ""
+        try:
+            self._text = stream.read().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise DataError.of(replace(encoding_fault(error), source=name)) from error
         self._at = 0
-        self._before = self._lines = 0
-        self._bytes = 0
-        self._ended = False
 
     def peek(self) -> str:
         """Return the next character other than white space, without taking it; empty at the end of the file."""
-        while True:
-            self._at = _skip_space(self._text, self._at)
-            if self._at < len(self._text) or not self._more(BUFFER_BYTES):
-                return self._text[self._at : self._at + 1]
+        self._at = _skip_space(self._text, self._at)
+        return self._text[self._at : self._at + 1]
 
     def take(self, char: str) -> bool:
         """Return True, and take it, if this is the next character."""
@@ -146,34 +136,19 @@ class JsonText:
 
     def skip_line(self) -> None:
         """Go to the end of the line."""
-        while (end := self._text.find("\n", self._at)) < 0:
-            self._at = len(self._text)
-            if not self._more(BUFFER_BYTES):
-                return
-        self._at = end
+        end = self._text.find("\n", self._at)
+        self._at = len(self._text) if end < 0 else end
 
     def value(self) -> "_Value | Problem":
-        """Take the next value; return the problem if there is none. A part that ends too early is read on."""
+        """Take the next value; return the problem if there is none."""
         self.peek()
-        while True:
-            found = self.decoder.read(self._text, self._at, self._before)
-            held = len(self._text) - self._at
-            if isinstance(found, Problem) and self._ended and self.decoder.is_cut:
-                last = self._lines + self._text.rstrip().count("\n") + 1
-                return Problem(_WHOLE, f"one that ends inside this record (line {last})")
-            if isinstance(found, Problem):
-                is_whole = self._ended or not self.decoder.may_be_cut
-            else:
-                is_whole = self._ended or found.end < len(self._text)  # the number may be cut
-            if is_whole and not isinstance(found, Problem):
-                self._at = found.end
-            if is_whole:
-                return found
-            if getsizeof(self._text) > MAX_JSON_BYTES:
-                needed = f"a record of at most {MAX_JSON_BYTES:,} bytes"
-                advice = "write large data as JSON Lines (.jsonl)"
-                raise DataError.of(Problem(needed, "a longer one", source=self.name, advice=advice))
-            self._more(max(BUFFER_BYTES, held))
+        found = self.decoder.read(self._text, self._at)
+        if not isinstance(found, Problem):
+            self._at = found.end
+        elif self.decoder.is_cut:
+            last = self._text.rstrip().count("\n") + 1
+            return Problem(_WHOLE, f"one that ends inside this record (line {last})")
+        return found
 
     def needed(self) -> object:
         """Take the next value. Raises DataError if there is none, or if an object in it has a key twice."""
@@ -203,23 +178,6 @@ class JsonText:
     def _repeated(self, name: str) -> DataError:
         return DataError.of(Problem("each key once", f"the key {name!r} again", source=self.name))
 
-    def _more(self, size: int) -> bool:
-        """Read more of the file, and forget what was taken; return False at its end. Raises DataError."""
-        if self._ended:
-            return False
-        content = self._stream.read(size)
-        self._ended = not content
-        try:
-            text = self._utf8.decode(content.removeprefix(BOM) if not self._bytes else content, final=self._ended)
-        except UnicodeDecodeError as error:
-            before = self._bytes + len(content) - len(error.object)
-            raise DataError.of(replace(encoding_fault(error, before), source=self.name)) from error
-        self._bytes += len(content)
-        self._before += self._at
-        self._lines += self._text.count("\n", 0, self._at)
-        self._text, self._at = self._text[self._at :] + text, 0
-        return not self._ended
-
 
 def _skip_space(text: str, start: int) -> int:
     found = _SPACE.match(text, start)
@@ -234,27 +192,25 @@ class _Value(NamedTuple):
 class Decoder:
     """A JSON decoder that notices errors which the standard decoder ignores, such as duplicate keys.
 
-    `repeated`: keys that the last value has twice. `may_be_cut`: True if its error may be due to the end of the text.
-    `is_cut`: True if it is.
+    `repeated`: keys that the last value has twice. `is_cut`: True if its error is due to the end of the text.
     """
 
     def __init__(self) -> None:
         self._json = json.JSONDecoder(object_pairs_hook=self._object)
         self.repeated: list[str] = []
-        self.may_be_cut = self.is_cut = False
+        self.is_cut = False
 
-    def read(self, text: str, start: int, before: int = 0) -> _Value | Problem:
-        """Return the value that begins at `start` and its end, or the problem; `before`: characters left out before."""
+    def read(self, text: str, start: int) -> _Value | Problem:
+        """Return the value that begins at `start` and its end, or the problem."""
         self.repeated.clear()
-        self.may_be_cut = self.is_cut = False
+        self.is_cut = False
         try:
             return _Value(*self._json.raw_decode(text, start))
         except json.JSONDecodeError as error:
             what = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
             what = "' instead of \": write it with json.dumps" if text[error.pos : error.pos + 1] == "'" else what
-            got = f"invalid JSON ({what} at character {before + error.pos + 1})"
+            got = f"invalid JSON ({what} at character {error.pos + 1})"
             self.is_cut = "Unterminated string" in error.msg or error.pos >= len(text.rstrip())
-            self.may_be_cut = self.is_cut or error.pos > len(text) - _NEAR_END
         except RecursionError:
             got = "one that is nested too deeply"
         except ValueError:  # a whole number of more than 4,300 digits

@@ -88,7 +88,7 @@ def load(
 
     Adapters add other sources, such as .parquet files, data frames and results of frameworks (`merilo.adapters`). A
     data set in memory keeps its name. A file at an address such as s3://bucket/data.jsonl is copied first (extra
-    `fsspec`). "-" is JSON Lines on standard input. JSON Lines, CSV and JSON arrays stream in constant memory. One
+    `fsspec`). "-" is JSON Lines on standard input. JSON Lines and CSV stream in constant memory. One
     object, also in memory, may hold the records as a list under "samples", "data" or "rows", as columns (a list for
     each), or by their ids. An empty CSV cell is missing, and so are null and NaN. A record without an id gets its
     number, from 1, as its id. A conversation (`messages`, or lines with `conversation_id`, `role` and `content`)

@@ -200,7 +200,6 @@ class Blocks:
             out=self.paths[block - 1],
             limits=self._limits,
             grant=partial(call, "grant", block),
-            reports_local_time=False,
         )
         try:
             return BlockResult(run_blocking(_Reports(call, block).complete(self.data, options)))

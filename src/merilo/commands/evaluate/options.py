@@ -390,8 +390,6 @@ class Options:
     """Other run directories whose spending counts against the same limits. Set by merilo only."""
     grant: Grant | None = None
     """Grants parts of the limits that this run shares with runs in other processes. Set by merilo only."""
-    reports_local_time: bool = True
-    """Report the estimated time of local models before the first question. Set by merilo only."""
     first_draw: int = 0
     """Number of the first draw of each question; other draws are not answered from the cache. Set by merilo only."""
 

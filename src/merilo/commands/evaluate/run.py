@@ -10,7 +10,6 @@ import time
 from contextlib import ExitStack, aclosing, closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +33,8 @@ from merilo.engine.progress import ProgressDispatcher
 from merilo.engine.rate_limits import asks_no_model
 from merilo.engine.schedule import Batches, asks_in_rounds, in_flight_bounds, in_rounds, stream
 from merilo.errors import ProviderDown, RunError, UsageError
-from merilo.judges.routed import each_judge
-from merilo.numbers import count, duration, spent_so_far
+from merilo.numbers import count, spent_so_far
 from merilo.providers.prices import outdated, prices_from
-from merilo.providers.questions import thread_count
 from merilo.results.summary import Tallies, spans_of
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.clusters import cluster_numbers, clusters_by_sample
@@ -58,7 +55,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Dataset, Sample
     from merilo.engine.answer_store import JudgeRoles
     from merilo.judges.base import Judge
-    from merilo.judges.local.judge import LocalTime
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider
     from merilo.runs.outcomes import OutcomeRecord, Result
@@ -192,8 +188,6 @@ def _ledger(path: Path, store: Store, options: Options, batches: RunBatches | No
 
 _MIN_TIMEOUTS = 3
 """Number of timed-out requests from which a too short timeout is suggested."""
-_LOOKED_AT = 200
-"""Maximum samples whose questions to local models are counted, spread evenly."""
 
 
 class RunEvaluation:
@@ -239,7 +233,6 @@ class RunEvaluation:
                 self._batches.store.ask_again()
             again = count(dropped, "failed question")
             self._progress.note(f"Asking {again} again; outcomes may change with the answers.")
-        self._note_local_time()
         dispatcher = Dispatcher(
             self._options.limits.of_requests,
             budget=self._options.limits.budget,
@@ -265,21 +258,6 @@ class RunEvaluation:
                 self._finish(dispatcher, time.monotonic() - began, ended)
             finally:
                 self._progress.end()
-
-    def _note_local_time(self) -> None:
-        """Report how long local models will take, unless the caller reports it or no progress is shown."""
-        options = self._options
-        local = any(each.name.startswith("local:") for each in each_judge(self._roles.judges.values()))
-        if local and options.reports_local_time and options.progress is not None:
-            from merilo.engine.dry_run import DryRun
-
-            dry = DryRun(self._answers, self._look_up.held, lambda provider, usage: provider.price_usd(usage), {})
-            samples = [*islice(self._store.samples(), 0, None, max(1, -(-self._manifest.samples // _LOOKED_AT)))]
-            for each in samples:
-                dry.add(each, self._selection.metrics)
-            time = dry.local.time(self._manifest.samples / max(len(samples), 1))
-            if time is not None:
-                self._progress.note(f"The local model will take about {time_text(time)}.")
 
     async def _all(self, dispatcher: Dispatcher) -> None:
         quoted: set[str] = set()
@@ -374,12 +352,6 @@ class RunEvaluation:
     def complete(self) -> bool:
         """True if there is nothing left to do."""
         return self._done == self._manifest.samples
-
-
-def time_text(time: LocalTime) -> str:
-    """Return the duration that local models take for a run, and what it is based on."""
-    threads = count(thread_count(), "thread")
-    return f"{duration(time.seconds)} on {threads} of this machine, measured on {count(time.questions, 'question')}"
 
 
 def spent_elsewhere(options: Options) -> Balance:

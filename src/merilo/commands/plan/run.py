@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of, prepared
-from merilo.commands.evaluate.run import time_text
 from merilo.engine.amounts import LOOKED_AT, Amount, MetricEstimate
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.engine.dry_run import QuestionCounts
-    from merilo.judges.local.judge import LocalTime
     from merilo.providers.prices import Price
 
 
@@ -67,8 +65,6 @@ class Estimate:
     """Models whose price is unknown."""
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge, including those that are left out for it."""
-    local_time: LocalTime | None = None
-    """Time that local models take; None if there is none, or if it is under a minute."""
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
@@ -118,7 +114,6 @@ async def run_estimate(
             dry.add(each, selection.metrics)
             looked_at += 1
         scale = intake.samples / looked_at
-        local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
     typical = sum((each.added for each in metrics), Amount())
     at_most = sum((each.at_most for each in metrics), Amount())
@@ -137,7 +132,6 @@ async def run_estimate(
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
         weak=selection.weak,
-        local_time=local_time,
     )
 
 
@@ -208,7 +202,6 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "typical": _record(found.typical),
         "at_most": _record(found.at_most),
         "seconds": None if found.seconds is None else round(found.seconds, 1),
-        **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
         **picked(found, "concurrency measured"),
         "prices": [
             {
@@ -297,8 +290,6 @@ def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
         rows.append(("at most", _at_most(found, full=full)))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
-    if found.local_time is not None:
-        rows.append(("local model", f"about {time_text(found.local_time)}"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
     if held:
         rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))
