@@ -8,7 +8,7 @@ import pytest
 from each_case import each_case
 
 import merilo
-from merilo.adapters import exports, spans, traces
+from merilo.adapters import traces
 from merilo.adapters.base import Item
 from merilo.adapters.contents import answer_in, documents_in, find, question_in, tree_of, unfolded
 from merilo.adapters.exports import export_of
@@ -212,47 +212,6 @@ def test_a_trace_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytes
     assert long.reason == "it has more than 2 spans"
     assert long.kinds == {"chain": 2, "not read": 1}
     assert good.record is not None
-
-
-def test_a_limit_reads_the_first_traces_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a limit, a trace ends after as many spans of others as a trace may have; without one, it never does."""
-    monkeypatch.setattr(traces, "MAX_SPANS", 2)
-    monkeypatch.setattr(exports, "MAX_SPANS", 2)
-    read: list[object] = []
-    spans_in = traces.spans_in
-    monkeypatch.setattr(traces, "spans_in", lambda *given: (read.append(given), spans_in(*given))[1])
-    whole = {"input__value": "Q", "output__value": "A"}
-    lines = [span("a", **whole), span("b", trace="t2", **whole), span("c", "a", kind="TOOL")]
-    lines += [span(str(n), trace=f"u{n}", **whole) for n in range(20)]
-    path = written(tmp_path, *lines, span("late", "a", kind="TOOL"))
-    data = load(path, limit=2)
-    assert [each.id for each in data if isinstance(each, Sample)] == ["t1", "t2"]
-    assert len(read) == 6
-    assert data.columns.note is not None
-    assert data.columns.note().endswith("A trace ends after 2 spans of others (--limit).")
-    assert next(each.id for each in load(path) if isinstance(each, Sample)) == "t2"  # t1 has three spans
-
-
-@pytest.mark.parametrize("flat", [False, True], ids=["nested", "dotted"])
-def test_the_spans_of_a_trace_that_is_too_long_are_only_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, flat: bool
-) -> None:
-    """The attributes of spans above the maximum are not read, so they take little time."""
-    monkeypatch.setattr(traces, "MAX_SPANS", 2)
-    read: list[object] = []
-    fill = spans._fill
-    monkeypatch.setattr(spans, "_fill", lambda *given: (read.append(given), fill(*given)))
-    lines = [span(str(n), input__value="Q", output__value="A") for n in range(9)]
-    if flat:
-        lines = [
-            {**each, "context.trace_id": each["context"]["trace_id"], "context.span_id": each["context"]["span_id"]}
-            for each in lines
-        ]
-        for each in lines:
-            del each["context"]
-    (long,) = items(written(tmp_path, *lines))
-    assert long.kinds == {"chain": 2, "not read": 7}
-    assert len(read) == 2
 
 
 @each_case(

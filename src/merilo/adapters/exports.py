@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.adapters.base import Item
 from merilo.adapters.contents import answer_in, conventions, documents_in, find, finite, frozen, question_in, tree_of
-from merilo.adapters.traces import MAX_SPANS, hop_items, items_of_traces, whole_item
+from merilo.adapters.traces import hop_items, items_of_traces, whole_item
 from merilo.data import check
 from merilo.data.content import at_path
 from merilo.data.conversations import HOPS
@@ -209,15 +209,13 @@ class Export:
     """True if each retrieval of a trace is a sample."""
     tools: Collection[str] | None = None
     """The names of the tools that retrieve; None: those whose results are passages."""
-    in_order: bool = False
-    """True if a trace ends after `MAX_SPANS` spans of others, so that the first traces need not the whole file."""
 
     def items(self, id: str | None = None) -> Iterator[Item]:
         """Yield the items; `id`: the key of a row that holds its id, None for the usual one."""
         if isinstance(self.kind, ResultFile):
             return _results(self.raw(), self.kind, id)
         items = hop_items if self.hops else whole_item
-        return items_of_traces(self.raw(), self.kind, items, self.tools, in_order=self.in_order)
+        return items_of_traces(self.raw(), self.kind, items, self.tools)
 
     def records(self, id: str | None = None) -> ForeignRecords:
         """Return the samples; `id`: the key of a row that holds its id, None for the usual one."""
@@ -238,7 +236,7 @@ class Export:
             read,
             note=found.note,
             cluster=cluster,
-            of_traces=lambda tools, in_order: replace(self, tools=tools, in_order=in_order).records(id),
+            of_traces=lambda tools: replace(self, tools=tools).records(id),
         )
 
 
@@ -415,8 +413,6 @@ class Contents:
         """Return which traces were left out, and which parts of samples are missing."""
         parts = [f"{number:,} not a sample: {reason}." for reason, number in sorted(self.left_out.items())]
         parts += [f"{number:,} without {name}." for name, number in sorted(self.missing.items())]
-        if self.export.in_order and not isinstance(self.export.kind, ResultFile):
-            parts.append(f"A trace ends after {MAX_SPANS:,} spans of others (--limit).")
         return f"Read as {self.export.kind.title}. {' '.join(parts)}".strip()
 
 

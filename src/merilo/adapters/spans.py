@@ -82,17 +82,13 @@ class Span:
     scores: dict[str, float] = field(default_factory=dict[str, float])
 
 
-def spans_in(
-    record: Mapping[str, object], file: SpanFile, full: dict[str, int], tools: Collection[str] | None = None
-) -> Iterator[Span]:
+def spans_in(record: Mapping[str, object], file: SpanFile, tools: Collection[str] | None = None) -> Iterator[Span]:
     """Yield the spans in a record of a file; what is not a span, or has no trace or span id, is skipped.
 
-    `full`: traces whose spans are not read any more → how many were skipped, which is increased. `tools`: the names of
-    the tools that retrieve; None: those whose results are passages.
+    `tools`: the names of the tools that retrieve; None: those whose results are passages.
     """
     scores = _scores(find(record, file.record_scores), file) if file.record_scores else {}
     trace = first(record, ("id", "trace.id")) if file.root else None
-    trace_id = _id(trace)
     for at in file.root:
         if check.is_record(found := find(record, at)) and (span := _root(found, file, tools)) is not None:
             span.scores = scores
@@ -100,22 +96,11 @@ def spans_in(
             scores = {}
             break
     for raw in _raw_spans(record, file):
-        # Checked before the attributes are unfolded, which takes most of the time.
-        if full and (known := _trace_of(raw) or trace_id) in full:
-            full[known] += 1
-            continue
         span = _span(raw, file, trace, tools)
         if span is not None:
             span.scores |= scores
             scores = {}
             yield span
-
-
-def _trace_of(raw: Mapping[str, object]) -> str | None:
-    """Return the trace id of a span; its names may be dotted or nested."""
-    known = conventions().keys["trace"]
-    dotted = next((raw[name] for name in known if name in raw), None)
-    return _id(dotted if dotted is not None else first(raw, known))
 
 
 def _root(trace: Mapping[str, object], file: SpanFile, tools: Collection[str] | None) -> Span | None:

@@ -23,7 +23,7 @@ from merilo.adapters.spans import RETRIEVAL, Span, spans_in
 from merilo.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from merilo.adapters.contents import SpanFile
     from merilo.data.lines import RawRecord
@@ -31,67 +31,38 @@ if TYPE_CHECKING:
     _MakeItems = Callable[[Sequence[Span], int], Iterable[Item]]
 
 MAX_SPANS: Final = 10_000
+"""Maximum spans of one trace; a longer trace is reported and left out."""
 _MAX_TOKENS: Final = 1e15
-"""Maximum spans of one trace; a longer trace is reported and left out, and its other spans are only counted."""
-_FIRST: Final = """
-SELECT trace, (SELECT max(rowid) FROM spans) - (SELECT max(rowid) FROM spans AS own WHERE own.trace = spans.trace)
-FROM spans ORDER BY rowid LIMIT 1
-"""
-"""The trace that began first, and the number of spans that followed its last one."""
 _NOT_READ: Final = "not read"
 _NO_TEXTS: Final = "texts of the contexts"
 
 
 def items_of_traces(
-    records: Iterable[RawRecord],
-    file: SpanFile,
-    items: _MakeItems,
-    tools: Collection[str] | None = None,
-    *,
-    in_order: bool = False,
+    records: Iterable[RawRecord], file: SpanFile, items: _MakeItems, tools: Collection[str] | None = None
 ) -> Iterator[Item]:
     """Yield the unreadable records as problems, then the items of each trace in the order in which the traces begin.
 
     `items`: `whole_item` or `hop_items`. `tools`: the names of the tools that retrieve; None: those whose results are
-    passages. `in_order`: yield the items of a trace once `MAX_SPANS` spans of others followed it, and drop its later
-    spans, so that the first traces do not need the whole file.
+    passages.
     """
     with closing(sqlite3.connect("")) as store:  # a temporary file that only this connection sees
         store.execute("CREATE TABLE spans (trace TEXT, line INTEGER, body TEXT)")
         store.execute("CREATE INDEX of_trace ON spans (trace)")
-        recent: Counter[str] = Counter()
-        full: dict[str, int] = {}
-        ended = set[str]()
         for record in records:
             if record.value is None:
                 yield Item(record.place, problems=record.problems)
                 continue
-            for span in spans_in(record.value, file, full, tools):
-                if span.trace in ended:
-                    continue
+            for span in spans_in(record.value, file, tools):
                 if not _is_stored(store, span, record.place):
                     problem = Problem("a span in UTF-8 that is not nested too deeply", "another one", "trace")
                     yield Item(record.place, problems=(problem,))
-                    continue
-                if len(recent) > MAX_SPANS:  # traces end: only recent ones get more spans
-                    recent.clear()
-                recent[span.trace] += 1
-                if recent[span.trace] >= MAX_SPANS:
-                    full.setdefault(span.trace, 0)
-            for trace, own in _ended(store) if in_order else ():
-                ended.add(trace)
-                yield from _made(items, own[0][0], (body for _, body in own), full)
         rows = store.execute(
             "SELECT min(rowid) OVER own AS began, min(line) OVER own, body FROM spans "
             "WINDOW own AS (PARTITION BY trace) ORDER BY began, rowid"
         )
         for (_, line), group in groupby(rows, key=lambda row: (row[0], row[1])):
-            yield from _made(items, line, (row[2] for row in group), full)
-
-
-def _made(items: _MakeItems, line: int, bodies: Iterator[str], full: Mapping[str, int]) -> Iterable[Item]:
-    spans, left_out = _spans(line, bodies, full)
-    return items(spans, line) if left_out is None else (left_out,)
+            spans, left_out = _spans(line, (row[2] for row in group))
+            yield from items(spans, line) if left_out is None else (left_out,)
 
 
 def _is_stored(store: sqlite3.Connection, span: Span, place: int) -> bool:
@@ -103,19 +74,10 @@ def _is_stored(store: sqlite3.Connection, span: Span, place: int) -> bool:
     return True
 
 
-def _ended(store: sqlite3.Connection) -> Iterator[tuple[str, list[tuple[int, str]]]]:
-    """Take each trace that over `MAX_SPANS` spans followed, with lines and bodies. An open one delays later ones."""
-    while (first := store.execute(_FIRST).fetchone()) is not None and first[1] > MAX_SPANS:
-        trace = first[:1]
-        rows = store.execute("SELECT line, body FROM spans WHERE trace = ? ORDER BY rowid", trace).fetchall()
-        store.execute("DELETE FROM spans WHERE trace = ?", trace)
-        yield trace[0], rows
-
-
-def _spans(line: int, bodies: Iterator[str], full: Mapping[str, int]) -> tuple[list[Span], Item | None]:
+def _spans(line: int, bodies: Iterator[str]) -> tuple[list[Span], Item | None]:
     """Return the spans of a trace in the order in which they started; or why it is left out."""
     spans = [Span(**json.loads(body)) for body in islice(bodies, MAX_SPANS)]
-    if more := sum(1 for _ in bodies) + full.get(spans[0].trace, 0):
+    if more := sum(1 for _ in bodies):
         kinds = {**_kinds(spans), _NOT_READ: more}
         return [], Item(line, reason=f"it has more than {MAX_SPANS:,} spans", id=spans[0].trace, kinds=kinds)
     return sorted(spans, key=lambda span: (span.start, span.end)), None

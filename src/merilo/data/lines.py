@@ -80,8 +80,8 @@ class ForeignRecords:
     """Return what the user must know about the records, such as what was left out; asked after they were read."""
     cluster: str | None = None
     """The field whose equal values are dependent records; None if they are independent."""
-    of_traces: Callable[[Collection[str] | None, bool], ForeignRecords] | None = None
-    """Return the records of traces, by tools that retrieve and `Export.in_order`; None for other data."""
+    of_traces: Callable[[Collection[str] | None], ForeignRecords] | None = None
+    """Return the records of traces, by tools that retrieve; None for other data."""
 
     def __iter__(self) -> Iterator[ForeignRecord]:
         return iter(self.make())

@@ -153,7 +153,7 @@ def _of_records(source: object, rules: "_Reader") -> Dataset:
     name, shown, unit, columns = "records", "records", "record", rules.planner.columns
     if isinstance(records, ForeignRecords):
         if records.of_traces is not None:
-            records = records.of_traces(rules.tools, rules.limit is not None)
+            records = records.of_traces(rules.tools)
         name, shown, unit, is_once = records.name, records.shown, records.unit, records.is_once
         columns.note, columns.cluster = records.note, records.cluster
     else:
