@@ -10,8 +10,8 @@ from each_case import each_case
 import merilo
 from merilo.adapters import traces
 from merilo.adapters.base import Item
-from merilo.adapters.contents import answer_in, documents_in, find, question_in, tree_of, unfolded
 from merilo.adapters.exports import export_of
+from merilo.adapters.spans import answer_in, documents_in, find, question_in, tree_of, unfolded
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
 from merilo.errors import DataError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from merilo.data.short_references import states
+from merilo.data.answer import states
 
 PRICE = "How much does the ticket cost?"
 CAPITAL = "What is the capital of Portugal?"

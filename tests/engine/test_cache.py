@@ -14,8 +14,7 @@ from server import JudgeServer, says
 
 import merilo
 from merilo.engine import cache as caches
-from merilo.engine.cache import VerdictCache
-from merilo.engine.cache_file import contents, default_path, prune
+from merilo.engine.cache import VerdictCache, contents, default_path, prune
 from merilo.errors import RunError
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question

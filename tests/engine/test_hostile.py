@@ -86,7 +86,7 @@ def test_half_characters_do_not_end_a_run(evaluated: Evaluate, reason: str) -> N
 
 def test_a_verdict_that_no_store_takes_is_a_failure(evaluated: Evaluate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict above the limit fails alone; the run and its store stay whole."""
-    monkeypatch.setattr("merilo.engine.judge_session.MAX_VERDICT", 1_000)
+    monkeypatch.setattr("merilo.engine.drivers.MAX_VERDICT", 1_000)
     judge = merilo.ScriptedJudge.by(lambda _: {"grade": 0, "reason": "x" * 2_000})
     run = evaluated(rows(1), judge=judge, metrics=["context_relevance"])
     assert run.metrics["context_relevance"].failed == 1

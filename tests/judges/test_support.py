@@ -9,9 +9,8 @@ from each_case import each_case
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import stated
 from merilo.judges.blended import BlendedModel, CannotJudge
-from merilo.judges.copied import P_COPIED, noncommittal
+from merilo.judges.copied import P_COPIED, excerpt, noncommittal
 from merilo.judges.embedded_provider import RULES
-from merilo.judges.slots import excerpt
 from merilo.judging.kinds.contexts import Relevance, Support, SupportLabel, SupportVerdict
 
 SESSION = "Users sign in once. The session expires after 4 hours. A supervisor may extend it."

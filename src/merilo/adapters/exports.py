@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.adapters.base import Item
-from merilo.adapters.contents import answer_in, conventions, documents_in, find, finite, frozen, question_in, tree_of
+from merilo.adapters.spans import answer_in, conventions, documents_in, find, finite, frozen, question_in, tree_of
 from merilo.adapters.traces import hop_items, items_of_traces, whole_item
 from merilo.data import check
 from merilo.data.content import at_path
@@ -42,7 +42,7 @@ from merilo.errors import DataError, Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from merilo.adapters.contents import SpanFile
+    from merilo.adapters.spans import SpanFile
 
     _Table: TypeAlias = Mapping[str, Any]  # Any: values of TOML
 

@@ -25,7 +25,7 @@ from merilo.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from merilo.adapters.contents import SpanFile
+    from merilo.adapters.spans import SpanFile
     from merilo.data.lines import RawRecord
 
     _MakeItems = Callable[[Sequence[Span], int], Iterable[Item]]

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS, Date, Number, equal, has_value
-from merilo.judges.copied import Position
-from merilo.judges.slots import OPPOSITES, Slots, opposes, slots
+from merilo.judges.copied import OPPOSITES, Position, Slots, opposes, slots
 from merilo.judges.words import stems, weight
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS
 from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, excerpts
 from merilo.judges.claims import P_ABSENT, Finding, judge_claim, judge_sufficiency
-from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal
+from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal, quoted
 from merilo.judges.encoder.model import Embedder
-from merilo.judges.slots import quoted
 from merilo.judges.words import is_english, likeness, ngram_vector
 from merilo.judging.kinds.contexts import (
     Relevance,

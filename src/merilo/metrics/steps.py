@@ -11,9 +11,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
+from merilo.data.answer import states
 from merilo.data.sample import matching_id
 from merilo.data.short_answers import stated, taken_apart
-from merilo.data.short_references import states
 from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged, if_judged
 from merilo.judging.json_types import as_mapping

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.providers.adaptations import DROPPED, LIMIT, dropped, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
-from merilo.providers.bodies import Bodies, json_text
+from merilo.providers.bodies import DROPPED, LIMIT, Bodies, dropped, json_text, limit, structured
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
 from merilo.providers.problems import count, text_in
 

@@ -15,9 +15,8 @@ from urllib.parse import quote
 
 from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
 from merilo.judging.json_types import as_list
-from merilo.providers.adaptations import LIMIT, dropped, folded, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
-from merilo.providers.bodies import SYSTEM, Bodies, json_text, with_extra
+from merilo.providers.bodies import LIMIT, SYSTEM, Bodies, dropped, folded, json_text, limit, structured, with_extra
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, text_in
 

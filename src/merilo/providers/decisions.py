@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import Permanent, ProviderDown, TooLarge
 from merilo.judging.json_types import as_list, loaded
-from merilo.providers.adaptations import Form, Step
 from merilo.providers.base import Reply, Usage
-from merilo.providers.bodies import Bodies, json_bytes, json_text, with_extra
+from merilo.providers.bodies import Bodies, Form, Step, json_bytes, json_text, with_extra
 from merilo.providers.decision_request import AnswerType, DecisionRequest, answers_text
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
 from merilo.providers.problems import count, error_of, excerpt, json_object

@@ -14,9 +14,20 @@ from urllib.parse import quote
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list
-from merilo.providers.adaptations import DROPPED, LIMIT, Form, Step, dropped, folded, limit, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
-from merilo.providers.bodies import Bodies, json_text, with_extra
+from merilo.providers.bodies import (
+    DROPPED,
+    LIMIT,
+    Bodies,
+    Form,
+    Step,
+    dropped,
+    folded,
+    json_text,
+    limit,
+    structured,
+    with_extra,
+)
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
 from merilo.providers.problems import count, json_object, unusable
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, UsageError
 from merilo.judging.json_types import as_list
-from merilo.providers.adaptations import DROPPED, LIMIT, dropped, structured
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
-from merilo.providers.bodies import SYSTEM, Bodies, with_extra
+from merilo.providers.bodies import DROPPED, LIMIT, SYSTEM, Bodies, dropped, structured, with_extra
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, problem_in, text_in, unusable
 

@@ -18,9 +18,21 @@ from urllib.parse import quote
 from merilo.errors import Permanent, Temporary, UsageError
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.measured import MatrixVerdict
-from merilo.providers.adaptations import LIMIT, Form, Step, dropped, folded, limit, structured, temperature
 from merilo.providers.base import REPLY_LIMITS, Connection, Finish, Reply, ReplyPath, Request, Usage
-from merilo.providers.bodies import SYSTEM, Bodies, json_bytes, json_text
+from merilo.providers.bodies import (
+    LIMIT,
+    SYSTEM,
+    Bodies,
+    Form,
+    Step,
+    dropped,
+    folded,
+    json_bytes,
+    json_text,
+    limit,
+    structured,
+    temperature,
+)
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
 from merilo.providers.problems import (
     OK,

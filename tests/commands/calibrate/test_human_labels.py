@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import SETTLED, TaskLine, Ticket, Unit, write_tasks
-from merilo.data.csv_records import escaped, plain
+from merilo.data.source import escaped, plain
 from merilo.errors import DataError, RunError, UsageError
 
 HOSTILE = '=HYPERLINK("http://x")\n"quoted", and; more\t\x1b[31m'

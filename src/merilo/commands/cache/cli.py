@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.results.records import picked
 
 if TYPE_CHECKING:
-    from merilo.engine.cache_file import Contents, JudgeEntryCount
+    from merilo.engine.cache import Contents, JudgeEntryCount
     from merilo.rendering.page import Page
 
 HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge; or remove some.
@@ -41,8 +41,8 @@ def cache(
     json: Json = False,
 ) -> None:
     """Show the cache, or remove the chosen verdicts."""
-    from merilo.engine.cache_file import contents, default_path
-    from merilo.engine.cache_file import prune as prune_file
+    from merilo.engine.cache import contents, default_path
+    from merilo.engine.cache import prune as prune_file
     from merilo.numbers import count, size_text
     from merilo.rendering.page import page_width, print_result, tell, write
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from merilo.commands.label.tasks import SETTLED, Ticket, read_seconds, unsealed
 from merilo.data import check
-from merilo.data.csv_records import plain
 from merilo.data.labels import Task
-from merilo.data.source import Format, RecordFile, format_of
+from merilo.data.source import Format, RecordFile, format_of, plain
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.results.records import grouped
 from merilo.runs.files import LABELS, PART, RunLock

@@ -24,8 +24,7 @@ from merilo.commands.evaluate.preparation import (
 )
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import check_prices, check_spent, providers_of, spent_record
-from merilo.engine.cache import VerdictCache
-from merilo.engine.cache_file import default_path
+from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.event_loop import rare_collections

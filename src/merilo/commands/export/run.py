@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from merilo.adapters.contents import conventions
+from merilo.adapters.spans import conventions
 from merilo.commands.calibrate.slices import shown_run
 from merilo.commands.compare.record import ranking_latex, ranking_rows
 from merilo.commands.compare.run import ComparisonRequest, compare_runs
 from merilo.commands.diagnose.page import diagnosis_in
-from merilo.data.csv_records import escaped
+from merilo.data.source import escaped
 from merilo.errors import UsageError
 from merilo.extras import optional_module
 from merilo.numbers import count

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.contents import SpanFile, conventions
 from merilo.adapters.exports import Contents, damage_of, export_of, result_files
+from merilo.adapters.spans import SpanFile, conventions
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
 from merilo.data.sanitize import clean

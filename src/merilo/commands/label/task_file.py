@@ -27,8 +27,7 @@ from merilo.commands.label.tasks import (
     task_format,
     unsealed,
 )
-from merilo.data.csv_records import escaped, plain
-from merilo.data.source import Format
+from merilo.data.source import Format, escaped, plain
 from merilo.errors import DataError, RunError
 from merilo.numbers import count
 from merilo.rendering.page import Page, Span, Tone, page_width, show, write

@@ -19,8 +19,7 @@ from hashlib import blake2b
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.data.csv_records import escaped
-from merilo.data.source import Format, format_of
+from merilo.data.source import Format, escaped, format_of
 from merilo.errors import DataError, RunError, UsageError
 from merilo.runs.files import create_file
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from merilo.adapters.base import Item
-    from merilo.adapters.contents import SpanFile
-    from merilo.adapters.spans import Span
+    from merilo.adapters.spans import Span, SpanFile
     from merilo.data.lines import RawRecord
 
 _COMPARED: Final = 4096
