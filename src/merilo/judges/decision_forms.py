@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.questions import Question, Texts
-    from merilo.judging.yes_no import YesNoVerdict
+    from merilo.judging.questions import Question, Texts, YesNoVerdict
 
 
 # -- wordings -----------------------------------------------------------------------------------------

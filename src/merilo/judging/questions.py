@@ -18,16 +18,86 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
+from merilo.judging import reply_fields
 from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
-from merilo.judging.labels import YES_NO, LabelForm, as_text
-from merilo.judging.reply_fields import schema_of
-from merilo.judging.verdicts import LATER, DecisionVerdict, ListVerdict, Verdict, flag_of, later_fields, per_type
+from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT, ReplySchema, schema_of
+from merilo.judging.synthetic import readable
+from merilo.judging.verdicts import (
+    LATER,
+    DecisionVerdict,
+    ListVerdict,
+    Verdict,
+    evidence_fault,
+    flag_of,
+    later_fields,
+    listed,
+    per_type,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.judging.reply_fields import ListReplySchema, ReplySchema
+    from merilo.judging.reply_fields import Fields, ListReplySchema
     from merilo.judging.synthetic import Odds
+
+# -- the forms for annotators: the same texts that the judge reads, and a closed list of labels --
+
+NO, YES = "no", "yes"
+YES_NO: Final = (NO, YES)
+_TRUE: Final = frozenset({"yes", "y", "true", "1"})
+_FALSE: Final = frozenset({"no", "n", "false", "0"})
+_NAMES_NOTHING: Final = frozenset({"0", NO})
+
+
+@dataclass(frozen=True, slots=True)
+class LabelForm:
+    """One question in the form that annotators answer."""
+
+    kind: str
+    asked: str
+    """The question itself."""
+    texts: tuple[tuple[str, str], ...]
+    """The texts to read, each with its name, such as ("context", "...")."""
+    labels: tuple[str, ...] = YES_NO
+    """The possible answers; in ascending order if they are ordered."""
+    meanings: tuple[str, ...] = ("", "")
+    """The meaning of each label; blank if the label is clear by itself."""
+    ordered: bool = True
+    """True if the labels are in ascending order."""
+    graded: bool = False
+    """True if the labels are whole numbers, which some spreadsheets write as 2.0."""
+
+    def label(self, given: str) -> str | None:
+        """Return the label that a text means, ignoring case; None if it is not one of the labels."""
+        text = given.strip().casefold()
+        if {*self.labels} == {NO, YES}:
+            return YES if text in _TRUE else NO if text in _FALSE else None
+        if self.graded and text.endswith(".0"):
+            text = text[:-2]
+        return next((each for each in self.labels if each.casefold() == text), None)
+
+    def explained(self) -> str:
+        """Return the labels with their meanings, in one line."""
+        pairs = zip(self.labels, self.meanings, strict=True)
+        return "; ".join(f"{label}: {meaning}" if meaning else label for label, meaning in pairs)
+
+
+def yes_or_no(positive: bool) -> str:  # noqa: FBT001  the decision to convert
+    """Return the label of a decision."""
+    return YES if positive else NO
+
+
+def evidence_of_label(label: str, texts: Sequence[str]) -> tuple[int, ...]:
+    """Return the indices of all texts as the evidence of a label; none if the label is a no or grade 0."""
+    return () if label in _NAMES_NOTHING else tuple(range(len(texts)))
+
+
+def as_text(texts: str | Sequence[str], *, numbered: bool) -> str:
+    """Return several texts as one: contexts numbered from 1, sentences one on each line."""
+    if isinstance(texts, str):
+        return texts
+    return "\n\n".join(f"[{at}] {text}" for at, text in enumerate(texts, start=1)) if numbered else "\n".join(texts)
+
 
 V = TypeVar("V", bound=Verdict)
 
@@ -289,3 +359,111 @@ class Pack:
     def content(self) -> bytes:
         """The digest of its questions in order."""
         return digest_of(b"pack", *(question.content for question in self.questions))
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoVerdict(DecisionVerdict):
+    """Base of verdicts with a flag in the field `decided`, a `reason`, and in some kinds `evidence` for a yes."""
+
+    decided: ClassVar[str]
+    words: ClassVar[tuple[str, str]]
+    """A no and a yes in words."""
+    shown_evidence: ClassVar[str] = ""
+    """The evidence in words, such as "by sentence"; empty if the words do not name it."""
+
+    @classmethod
+    def made(cls, decision: bool, evidence: tuple[int, ...] = (), reason: str = "") -> Self:  # noqa: FBT001  the decision is the verdict
+        """Return the verdict with this decision; a kind without evidence has no use for it."""
+        fields: dict[str, Any] = {cls.decided: decision, "reason": reason}
+        if hasattr(cls, "evidence"):
+            fields["evidence"] = evidence
+        return cls(**fields)
+
+    @classmethod
+    def from_reply(cls, fields: Fields) -> Self:
+        """Return the verdict in a reply. Raises ReplyParseError."""
+        decision, evidence = reply_fields.flag(fields, cls.decided), reply_fields.evidence(fields)
+        return cls.made(decision, evidence, reply_fields.text(fields, "reason"))
+
+    @property
+    def positive(self) -> bool:
+        """The decision."""
+        return bool(getattr(self, self.decided))
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """The evidence; empty for a kind without."""
+        evidence: tuple[int, ...] = getattr(self, "evidence", ())
+        return evidence
+
+    def as_label(self) -> str:
+        """Return yes or no."""
+        return yes_or_no(self.positive)
+
+    def in_words(self) -> str:
+        """Return the decision in words, with the evidence if `shown_evidence` says how."""
+        where = f" {listed(self.cited, self.shown_evidence)}" if self.shown_evidence and self.cited else ""
+        return self.words[self.positive] + where
+
+
+# -- questions that are answered yes or no, with numbered evidence for a yes or without any --
+
+Y = TypeVar("Y", bound=YesNoVerdict)
+
+
+def yes_no_schema(verdict: type[YesNoVerdict], *, pack_item: str = "") -> ReplySchema:
+    """Return the schema of a reply: a reason, the decision and, if the verdict has evidence, the numbers of texts."""
+    evidence = {"evidence": NUMBERS} if hasattr(verdict, "evidence") else {}
+    properties = {"reason": TEXT, verdict.decided: FLAG, **evidence}
+    return ReplySchema(properties, verdict.decided, verdict.from_reply, pack_item=pack_item)
+
+
+@dataclass(frozen=True, slots=True)
+class YesNoQuestion(Question[Y], Generic[Y]):
+    """Base of questions with a `YesNoVerdict`. A yes names some of the cited texts, if the kind has such."""
+
+    reply_tokens: ClassVar[int] = 256
+    cited_as: ClassVar[str] = "evidence sentence"
+    """The name of one of the cited texts in messages to the judge."""
+    good: ClassVar[bool] = True
+    """The decision that is best for the evaluated system."""
+
+    def fault(self, verdict: Y) -> str | None:
+        """See `Question.fault`: a yes needs evidence, and a no has none."""
+        if not self.cited:
+            return None
+        if verdict.positive and not verdict.cited and not verdict.flag:
+            return f"says {verdict.decided} but names no {self.cited_as}"
+        if not verdict.positive and verdict.cited:
+            return f"says not {verdict.decided} but names {self.cited_as}s"
+        return evidence_fault(verdict.cited, self.places, self.cited_as.removeprefix("evidence "))
+
+    def guess(self) -> Y:
+        """Return the good decision, by the first text; a no if there is no text to name."""
+        first = tuple(range(self.places))[:1]
+        return self._decided(self.good and bool(first or not self.cited), first, GUESSED_REASON)
+
+    def verdict_of_label(self, label: str, *, evidence: bool = False) -> Y:
+        """Return the verdict that yes or no means. Raises ValueError for a kind without a form."""
+        if not self.asked:
+            return Question[Y].verdict_of_label(self, label)
+        return self._decided(label == YES, evidence_of_label(label, self.cited_texts) if evidence else ())
+
+    def best(self) -> Y:
+        """Return the good decision, by all texts."""
+        return self._decided(self.good, tuple(range(self.places)))
+
+    def worst(self) -> Y:
+        """Return the other decision."""
+        return self._decided(not self.good)
+
+    def better(self, verdict: Y) -> Iterator[Y]:
+        """Yield the good decision by the first text that is not blank, if the given one is the other."""
+        evidence = readable(self.cited_texts)[:1]
+        if verdict.positive is not self.good and (evidence or not self.cited):
+            yield self._decided(self.good, evidence)
+
+    def _decided(self, decision: bool, evidence: tuple[int, ...] = (), reason: str = "") -> Y:  # noqa: FBT001  as `made`
+        verdict: Any = self.verdict  # declared as the base of all verdicts
+        made: Y = verdict.made(decision, evidence, reason)
+        return made

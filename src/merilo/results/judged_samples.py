@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
-    from merilo.judging.labels import LabelForm
-    from merilo.judging.questions import Question
+    from merilo.judging.questions import LabelForm, Question
     from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
     from merilo.runs.outcomes import OutcomeRecord, Result

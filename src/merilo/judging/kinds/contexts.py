@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import ReplyParseError
-from merilo.judging.labels import YES, evidence_of_label, yes_or_no
-from merilo.judging.questions import GUESSED_REASON, Question, Texts
+from merilo.judging.questions import (
+    GUESSED_REASON,
+    YES,
+    Question,
+    Texts,
+    YesNoQuestion,
+    YesNoVerdict,
+    evidence_of_label,
+    yes_no_schema,
+    yes_or_no,
+)
 from merilo.judging.reply_fields import NUMBERS, TEXT, ReplySchema
 from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, SENTENCES, USER_INPUT, readable
 from merilo.judging.verdicts import LATER, DecisionVerdict, evidence_fault, flag_of, index_fault, listed
-from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

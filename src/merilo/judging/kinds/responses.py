@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging import reply_fields
 from merilo.judging.json_extraction import JsonShape, ReplyParseError
-from merilo.judging.labels import LabelForm
-from merilo.judging.questions import GUESSED_REASON, Question, Texts
+from merilo.judging.questions import (
+    GUESSED_REASON,
+    LabelForm,
+    Question,
+    Texts,
+    YesNoQuestion,
+    YesNoVerdict,
+    yes_no_schema,
+)
 from merilo.judging.reply_fields import TEXT, TEXT_OF_SENTENCE, ListReplySchema, ReplySchema, object_schema
 from merilo.judging.synthetic import CONTEXT, FLOOD, OTHER, RESPONSE, SENTENCES, USER_INPUT
 from merilo.judging.verdicts import LATER, ListVerdict, Verdict, index_fault
-from merilo.judging.yes_no import YesNoQuestion, YesNoVerdict, yes_no_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
