@@ -105,10 +105,6 @@ def test_records_in_memory_are_counted() -> None:
         (f"[{GOOD}] x", ["good", "record 2: expected the end of the JSON value after the array, got more text"]),
         (f'{{"samples": [{GOOD}, [], {GOOD}]}}', ["good", "record 2: expected an object", "good"]),
         (
-            f'{{"samples": [{GOOD}]',
-            ["good", "record 2: expected the end of the JSON value after the array, got the end"],
-        ),
-        (
             f'[{{"a": 1, "a": 2}}, {GOOD}]',
             ["record 1: expected each key once, got the key 'a' again", "good"],
         ),
@@ -130,8 +126,8 @@ def test_damaged_json_files(content: str, found: list[str], tmp_path: Path) -> N
         ),
         ("3", "d.json: expected an array of objects"),
         ('{"a": ', "d.json: expected a complete file, got one that ends inside this record (line 1)."),
-        ('{"a"', "expected ':' after a key, got the end of the file"),
-        ('{"a": 1 2', "expected ',' or '}' after a value, got the text '2'"),
+        (f'{{"samples": [{GOOD}]', "d.json: expected a complete file, got one that ends inside this record (line 1)."),
+        ('{"a": 1 2', "got invalid JSON (expecting ',' delimiter at character 9)"),
         ("{", "expected a complete file"),
         (b'["\xe9"]', "expected UTF-8 text, got byte 0xE9 at byte 3"),
     ],

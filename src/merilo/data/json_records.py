@@ -34,13 +34,11 @@ def json_array(stream: BufferedReader, name: str) -> Iterator[RawRecord]:
     """
     text = JsonText(stream, name)
     first = text.peek()
-    if not first:
-        return
     if first == "[":
         yield from _elements(text)
     elif first == "{":
         yield from _of_object(text)
-    else:
+    elif first:
         raise DataError.of(Problem(NEEDED, check.shown(first), source=name))
 
 
@@ -67,26 +65,28 @@ def _objects(text: "JsonText", place: int) -> Iterator[RawRecord]:
 
 def _of_object(text: "JsonText") -> Iterator[RawRecord]:
     """Yield the records in an object: those of the array under a known key, otherwise those that its values form."""
-    text.take("{")
-    values: dict[str, object] = {}
-    for name in text.keys():  # noqa: SIM118  not a mapping
-        if name in WRAPPERS and text.peek() == "[" and "columns" not in values:
-            yield from _elements(text, alone=False)
-            return
-        values[name] = text.needed()
+    found = text.value()
+    if isinstance(found, Problem):
+        raise DataError.of(replace(found, source=text.name))
+    if text.decoder.repeated:
+        got = f"the key {text.decoder.repeated[0]!r} again"
+        raise DataError.of(Problem("each key once", got, source=text.name))
+    values = cast("dict[str, object]", found.value)  # keys of JSON are texts
     if text.peek():  # one object per line
         yield text.decoder.record(values, 1)
         yield from _objects(text, 1)
         return
+    listed = next((values[name] for name in WRAPPERS if check.is_list(values.get(name))), None)
     try:
-        for place, record in enumerate(records_in(values), start=1):
-            yield text.decoder.record(dict(record), place)
+        records = listed if check.is_list(listed) and "columns" not in values else map(dict, records_in(values))
+        for place, record in enumerate(records, start=1):
+            yield text.decoder.record(record, place)
     except DataError as error:
         raise DataError.of(*(replace(each, source=text.name) for each in error.problems)) from error
 
 
-def _elements(text: "JsonText", *, alone: bool = True) -> Iterator[RawRecord]:
-    """Yield the records of an array; `alone`: nothing follows it."""
+def _elements(text: "JsonText") -> Iterator[RawRecord]:
+    """Yield the records of an array, after which nothing follows."""
     text.take("[")
     place = 0
     while place or text.peek() != "]":
@@ -99,12 +99,12 @@ def _elements(text: "JsonText", *, alone: bool = True) -> Iterator[RawRecord]:
         if text.peek() == "]":
             break
         if not text.take(","):
-            yield RawRecord(place + 1, None, (Problem("',' or ']' after a record", text.shown()),))
+            got = check.shown(char) if (char := text.peek()) else "the end of the file"
+            yield RawRecord(place + 1, None, (Problem("',' or ']' after a record", got),))
             return
     text.take("]")
-    if alone is bool(text.peek()):
-        got = "more text" if alone else "the end of the file"
-        yield RawRecord(place + 1, None, (Problem("the end of the JSON value after the array", got),))
+    if text.peek():
+        yield RawRecord(place + 1, None, (Problem("the end of the JSON value after the array", "more text"),))
 
 
 class JsonText:
@@ -130,10 +130,6 @@ class JsonText:
         self._at += found
         return found
 
-    def shown(self) -> str:
-        """Return the next character for a message."""
-        return check.shown(char) if (char := self.peek()) else "the end of the file"
-
     def skip_line(self) -> None:
         """Go to the end of the line."""
         end = self._text.find("\n", self._at)
@@ -149,34 +145,6 @@ class JsonText:
             last = self._text.rstrip().count("\n") + 1
             return Problem(_WHOLE, f"one that ends inside this record (line {last})")
         return found
-
-    def needed(self) -> object:
-        """Take the next value. Raises DataError if there is none, or if an object in it has a key twice."""
-        found = self.value()
-        if isinstance(found, Problem):
-            raise DataError.of(replace(found, source=self.name))
-        if self.decoder.repeated:
-            raise self._repeated(self.decoder.repeated[0])
-        return found.value
-
-    def keys(self) -> Iterator[str]:
-        """Yield the keys of an object of which "{" is taken; the caller takes the value of each. Raises DataError."""
-        seen: set[str] = set()
-        while not self.take("}"):
-            name = self.needed()
-            if not isinstance(name, str):
-                raise DataError.of(Problem("a key in quotes", check.shown(name), source=self.name))
-            if not self.take(":"):
-                raise DataError.of(Problem("':' after a key", self.shown(), source=self.name))
-            if name in seen:
-                raise self._repeated(name)
-            seen.add(name)
-            yield name
-            if not self.take(",") and self.peek() != "}":
-                raise DataError.of(Problem("',' or '}' after a value", self.shown(), source=self.name))
-
-    def _repeated(self, name: str) -> DataError:
-        return DataError.of(Problem("each key once", f"the key {name!r} again", source=self.name))
 
 
 def _skip_space(text: str, start: int) -> int:

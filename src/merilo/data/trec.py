@@ -1,8 +1,8 @@
 """Files in TREC format, a run (retrieved documents) and qrels (relevant documents), as samples.
 
 A run has lines `topic Q0 document rank score tag`, qrels have lines `topic iteration document grade`, with fields
-separated by white space; either file may be gzipped. Two other forms are read: a table whose header names topic,
-document and value (BEIR: `query-id corpus-id score`, with tabs), and a JSON object `{topic: {document: value}}`.
+separated by white space; either file may be gzipped. A table is read too, whose header names topic, document and value
+(BEIR: `query-id corpus-id score`, with tabs).
 
 Documents are ranked by score alone, as in trec_eval, which reads scores as 32-bit numbers: higher scores first, and on
 ties the document whose id is greater by its bytes. The rank column, the second column of both files and the tag do not
@@ -19,10 +19,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.data import check
 from merilo.data.aliases import letters
-from merilo.data.json_records import JsonText
-from merilo.data.lines import BOM, SHOWN_PROBLEMS, Lines, refusal
+from merilo.data.lines import SHOWN_PROBLEMS, Lines, refusal
 from merilo.data.sample import Dataset, Sample, matching_id
 from merilo.data.source import data_name, no_such_file, open_unpacked, unreadable
 from merilo.errors import DataError, Problem
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,9}")
 _MAX_LINE_BYTES: Final = 2**20
-_HEAD_BYTES: Final = 256
 RUN_FIELDS: Final = "six fields: topic Q0 document rank score tag"
 _QRELS_FIELDS: Final = "four fields: topic iteration document grade"
 _ADVICE: Final = "name the columns of a table in its first line: query-id corpus-id score"
@@ -104,11 +101,6 @@ class _Table:
         else:
             self.values[topic][document] = value
 
-    @property
-    def form(self) -> str:
-        """The form of a JSON file."""
-        return f"a JSON object {{query: {{document: {'score' if self.of_run else 'grade'}}}}}"
-
     def ranked(self, topic: str) -> list[str]:
         """Return the documents of a topic of a run, best first, as trec_eval orders them."""
         scores = self.values.get(topic, {})
@@ -132,10 +124,7 @@ def _read(path: Path, table: _Table, problems: list[Problem]) -> None:
     name = table.name
     try:
         with open_unpacked(path) as stream:
-            if stream.peek(_HEAD_BYTES).removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
-                is_empty = not _read_json(JsonText(stream, name), table, problems)
-            else:
-                is_empty = not _read_lines(stream, table, problems)
+            is_empty = not _read_lines(stream, table, problems)
     except UnicodeDecodeError as error:
         problems.append(Problem("UTF-8 text", f"byte 0x{error.object[error.start]:02X}", source=name))
     except FileNotFoundError as error:
@@ -194,49 +183,6 @@ def _header(line: str) -> _Header | None:
     cells = [letters(cell) for cell in line.split(separator)]
     places = [[place for place, cell in enumerate(cells) if cell in names] for names in _NAMES.values()]
     return _Header(separator, tuple(each[0] for each in places)) if all(len(each) == 1 for each in places) else None
-
-
-def _read_json(text: JsonText, table: _Table, problems: list[Problem]) -> bool:
-    """Read `{topic: {document: value}}`, `{topic: [relevant documents]}` in qrels, or an object for each document.
-
-    Returns True if there was any. Raises DataError for invalid JSON.
-    """
-
-    def problem(expected: str, got: str) -> None:
-        problems.append(Problem(expected, got, source=table.name))
-
-    any_found = False
-    while text.take("{") and len(problems) < SHOWN_PROBLEMS:
-        row: dict[str, object] = {}
-        for name in text.keys():  # noqa: SIM118  not a mapping
-            value = text.needed()
-            if check.is_list(value) and not table.of_run:
-                value = dict.fromkeys(map(str, value), 1)
-            if check.is_record(value):
-                any_found = True
-                for document, number in value.items():
-                    table.add(matching_id(name), matching_id(document), _written(number), problem)
-            else:
-                row[letters(name)] = value
-        if row:
-            found = [[row[column] for column in row if column in names] for names in _NAMES.values()]
-            if all(len(each) == 1 for each in found):
-                any_found = True
-                (topic,), (relevant,), (grade,) = found
-                table.add(matching_id(str(topic)), matching_id(str(relevant)), _written(grade), problem)
-            else:
-                problem(table.form, check.shown(row))
-    if text.peek():
-        problem(table.form, text.shown())
-    return any_found
-
-
-def _written(number: object) -> str:
-    """Return a number as a file in TREC format has it: a whole one without a fraction."""
-    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if is_number and isinstance(number, float) and number.is_integer():
-        return str(int(number))
-    return str(number) if is_number or isinstance(number, str) else check.shown(number)
 
 
 def _number(text: str) -> float | None:
