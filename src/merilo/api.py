@@ -139,7 +139,7 @@ def judge_check(
     number: int | None = None,
     limits: Limits | AsDict | None = None,
 ) -> JudgeCheck:
-    """Try a judge, compare it with human labels, and edit its input where the effect on the verdict is known.
+    """Try a judge and compare it with human labels.
 
     `print` shows the page of `merilo judge check`. `tables["groundedness"]` holds the figures of a task: `labels`,
     `agree`, and `kappa`, `balanced_accuracy` and `auroc` with their intervals.
@@ -147,9 +147,8 @@ def judge_check(
     Args:
         judge: as in `evaluate`.
         labels: one or more files of labelled records. None: the sample that ships with merilo.
-        tasks: "trial", "edits", tasks of the labels, such as "nli", or single edits, such as "order". None: all.
-        number: maximum number of records per task and source, and of pairs per edit. The same ones are chosen each
-            time. None: all records, 40 pairs.
+        tasks: "trial", or tasks of the labels, such as "nli". None: all.
+        number: maximum number of records per task and source. The same ones are chosen each time. None: all records.
         limits: as in `evaluate`.
 
     Raises what `evaluate` raises.

@@ -67,11 +67,11 @@ def test_a_representation_is_short(results: dict[str, object]) -> None:
     assert not [name for name, result in results.items() if {"\x1b", "\u202e"} & {*repr(result)}]
 
 
-def test_a_check_and_a_probe_are_short_with_any_number_of_labels() -> None:
-    """The labels and trials, which may be thousands, are not in the representation."""
+def test_a_check_is_short_with_any_number_of_labels() -> None:
+    """The labels, which may be thousands, are not in the representation."""
     judge, many = EmbeddedJudge(), {"task": [HOSTILE] * 5_000}
-    check = JudgeCheck(judge, (), {}, None, {}, 0, (), many, many, items=many)  # type: ignore[arg-type]
-    shown = "files=<0 items>, tables=<0 items>, edits=<0 items>"
+    check = JudgeCheck(judge, (), {}, None, {}, 0, many, many, items=many)  # type: ignore[arg-type]
+    shown = "files=<0 items>, tables=<0 items>"
     assert repr(check) == f"JudgeCheck(judge='EmbeddedJudge', {shown})"
 
 

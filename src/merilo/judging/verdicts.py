@@ -215,12 +215,9 @@ def is_positive(verdict: Verdict) -> bool:
     A noncommittal verdict is positive if the response is noncommittal. Raises TypeError for a verdict that is not a
     decision, such as a list of statements.
     """
-    return _decided(verdict).positive
-
-
-def decision_of(verdict: Verdict) -> object:
-    """Return the grade, the label, or the yes or no of a verdict. Raises TypeError for one that is not a decision."""
-    return _decided(verdict).decision
+    if not isinstance(verdict, DecisionVerdict):
+        raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
+    return verdict.positive
 
 
 def probability_of(answer: Verdict | Failure) -> float | None:
@@ -232,12 +229,6 @@ def probability_of(answer: Verdict | Failure) -> float | None:
 def is_not_judged(answer: Verdict | Failure) -> bool:
     """Return True if the judge states that it cannot judge the question."""
     return isinstance(answer, Failure) and answer.kind is FailureKind.NOT_JUDGED
-
-
-def _decided(verdict: Verdict) -> DecisionVerdict:
-    if not isinstance(verdict, DecisionVerdict):
-        raise TypeError(f"a verdict of type {type(verdict).__name__} is not a decision")
-    return verdict
 
 
 # -- checks of indices: each returns the problem as the end of a sentence "your answer ...", or None

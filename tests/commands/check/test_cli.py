@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from command_line import Here
-from server import Asked, JudgeServer
+from server import JudgeServer
 
 LABELS = [
     {
@@ -122,75 +122,6 @@ def test_judges_of_one_provider_are_at_the_same_address(labelled: Here) -> None:
         done = labelled.merilo(*words, env={"OPENAI_API_KEY": "sk-test"})
         assert done.returncode == 0, done.stderr
         assert {each.body["model"] for each in server.asked} == {"one", "two"}
-
-
-# -- trial and edits ---------------------------------------------------------------------------------
-
-COUNT = 60
-TOWERS = [
-    {
-        "id": f"n{n}",
-        "source": "ours",
-        "task": "nli",
-        "context": f"Tower T{n}x was built in Leeds in 1{200 + n}. It is tall.",
-        "statement": f"Tower T{n}x was built in Leeds in 1{200 + n}.",
-        "label": 1,
-    }
-    for n in range(COUNT)
-]
-
-
-def literal(asked: Asked) -> object:
-    """Supported if the very statement is in a context."""
-    return "supported" if asked.about.strip() in asked.user.split("<<<statement")[0] else "not_stated"
-
-
-def edit(
-    here: Here, server: JudgeServer, *more: str, task: str = "number", number: int = COUNT
-) -> Any:  # Any: as above
-    """Edit numbers for a model at an address."""
-    here.write("towers.jsonl", TOWERS)
-    words = [
-        "judge",
-        "check",
-        "openai:test-model",
-        "--base-url",
-        server.base_url,
-        "--judged",
-        "each",
-        "--task",
-        "number",
-    ]
-    words += ["--labels", "towers.jsonl", "--number", str(number)]
-    return here.merilo(*words, *more, env={"OPENAI_API_KEY": "sk-test"})
-
-
-def test_edits_decide_the_exit_code_if_nothing_else_is_asked(here: Here) -> None:
-    """0 passes, 1 fails, 3 cannot tell; --plan sends nothing, and a limit is resumed."""
-    with JudgeServer(literal) as server:
-        planned = json.loads(edit(here, server, "--plan", "--json").stdout)
-        assert (planned["typical"]["requests"], server.count) == (2 * COUNT, 0)
-        done = edit(here, server, "--out", "kept", "--max-requests", "50")
-        assert (done.returncode, server.count) == (5, 50)
-        done = edit(here, server, "--json", "--out", "kept", "--quiet")
-        assert (done.returncode, server.count) == (0, 2 * COUNT), done.stderr
-        few = edit(here, server, number=8)
-    found = json.loads(done.stdout)["probes"]["number"]
-    assert (found["value"], found["limit"]) == (0.0, 0.2)
-    assert found["upper"] < found["limit"]
-    assert (few.returncode, "cannot tell" in few.stdout) == (3, True)
-    assert here.merilo("show", "kept/run", "--sample", "number/nli:n3").returncode == 0
-    with JudgeServer() as server:
-        yes = edit(here, server, "--no-cache")
-    assert (yes.returncode, ", fails (limit 20%)" in yes.stdout) == (1, True)
-
-
-def test_a_deterministic_judge_is_not_asked_again(here: Here) -> None:
-    """The embedded judge leaves the repeated question out with the reason; alone it is a usage error."""
-    here.write("towers.jsonl", TOWERS)
-    done = here.merilo("judge", "check", "--labels", "towers.jsonl", "--task", "repeat")
-    assert done.returncode == 2
-    assert "the judge embedded always gives the same verdict" in " ".join(done.stderr.split())
 
 
 def test_a_trial_asks_one_question_of_each_kind(here: Here) -> None:

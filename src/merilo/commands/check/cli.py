@@ -1,4 +1,4 @@
-"""`merilo judge check`: try a judge, compare it with human labels, edit what it reads."""
+"""`merilo judge check`: try a judge and compare it with human labels."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
     from merilo.commands.check.page import JudgeCheck
     from merilo.judges.base import Judge
 
-HELP = """Try judges, measure them against people, and test how edits of their input change their verdicts.
+HELP = """Try judges and measure them against people.
 
-Asks one question of each kind (trial), compares verdicts with human labels (by default the sample in merilo), and
-edits texts where the effect on the verdict is known (edits): order, padding, hidden instructions, changed facts.
+Asks one question of each kind (trial), and compares verdicts with human labels (by default the sample in merilo).
 --task limits it. Several judges share a table. A local:NAME that is not on this machine is downloaded if you agree.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
-the questions, 5 limit reached, 130 interrupted. If --task names edits only: 1 an edit fails, 3 one cannot tell.
+the questions, 5 limit reached, 130 interrupted.
 """
 EXAMPLES = """\b
 Examples:
   merilo judge check
   merilo judge check openai:gpt-4.1-mini embedded --labels ours.jsonl --max-cost 1
   merilo judge check openai:qwen3 --base-url http://localhost:8000/v1 --task trial
-  merilo judge check openai:gpt-4.1-mini --task edits --number 400 --plan
+  merilo judge check openai:gpt-4.1-mini --number 50 --plan
 """
 
 
@@ -94,11 +93,9 @@ def _judges(specs: Sequence[str], server: Model) -> list[Judge]:
 def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: bool) -> None:
     from merilo.commands.blocking import run_blocking
     from merilo.commands.check.page import check_page, check_record
-    from merilo.commands.check.probes import BY_NAME, verdict_of
-    from merilo.commands.check.run import EDITS, run_checks
+    from merilo.commands.check.run import run_checks
     from merilo.rendering.page import page_width, print_result
     from merilo.runs.run import write_json
-    from merilo.stats.gate import GateVerdict
 
     found = run_blocking(run_checks(options, judges))
     records = [check_record(each) for each in found]
@@ -112,9 +109,6 @@ def _check(options: CheckOptions, judges: Sequence[Judge], *, json: bool, full: 
         raise typer.Exit(Exit.TOO_MANY_FAILED)
     for each, own in zip(found, records, strict=True):
         _store_agreement(each, options, own)
-    if options.tasks and {*options.tasks} <= {EDITS, *BY_NAME}:
-        codes = {GateVerdict.FAIL: Exit.GATE_FAILED, GateVerdict.CANNOT_TELL: Exit.CANNOT_TELL}
-        raise typer.Exit(codes.get(verdict_of(edit for each in found for edit in each.edits), Exit.DONE))
 
 
 def _store_agreement(found: JudgeCheck, options: CheckOptions, record: Mapping[str, Any]) -> None:  # Any: JSON

@@ -1,13 +1,13 @@
 """The items of a check: what is asked about each, the human label with the judge's, and the agreement of the two.
 
-An item is a trial question of a kind, a labelled record, or an original judgement with its edited versions. Each is a
-sample of one run. The questions about the last two are those that merilo's metrics ask.
+An item is a trial question of a kind or a labelled record, whose questions are those that merilo's metrics ask. Each is
+a sample of one run.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.data.labels import Task
 from merilo.data.sample import Sample, with_identified_language
@@ -92,12 +92,10 @@ class CheckedVerdicts(MetricDefaults):
 
 def questions_of(sample: Sample) -> Asked:
     """Return the questions about an item; empty if a text is blank, or for a sample of another origin."""
-    kind, task, versions = (sample.metadata.get(name) for name in (TRIAL, "task", "versions"))
+    kind, task = sample.metadata.get(TRIAL), sample.metadata.get("task")
     if kind is not None:
         first, second = KINDS[str(kind)].trial()
         return (first, second) if sample.metadata.get("pair") else (first,)
-    if versions is not None:
-        return _edited_questions(sample, cast("list[dict[str, Any]]", versions))  # what `edit_sample` wrote
     return () if task is None else label_questions(Task(str(task)), sample)
 
 
@@ -156,20 +154,6 @@ def _statements(task: Task, sample: Sample) -> tuple[str, ...]:
         return (response,)
     whole = stated(response, sample.user_input, language)
     return (whole,) if whole is not None else unnumbered(sentences(response, sample.language), language)
-
-
-def _edited_questions(sample: Sample, versions: Sequence[Mapping[str, Any]]) -> Asked:
-    """Return the questions of all versions, in order, as merilo's metrics would ask them."""
-    kind, language = KINDS[str(sample.metadata["asks"])], sample.resolved_language
-    return tuple(
-        kind.of_texts(
-            sentences(each["contexts"][0], language) if kind.kind == "relevance" else tuple(each["contexts"]),
-            user_input=sample.user_input or "",
-            statement=each.get("statement", ""),
-            language=language,
-        ).at(each.get("draw", 0))
-        for each in versions
-    )
 
 
 # -- human labels and the judge's ---------------------------------------------------------------------

@@ -33,7 +33,7 @@ class CheckOptions(Options):
     tasks: Sequence[str] = opt(
         (),
         OptionGroup.DATA,
-        "Only trial, edits, a task of the labels or one edit. Repeatable.",
+        "Only trial or a task of the labels. Repeatable.",
         name="--task",
         metavar="NAME",
         many=True,
@@ -43,7 +43,7 @@ class CheckOptions(Options):
     number: int | None = opt(
         None,
         OptionGroup.DATA,
-        "Maximum records per task and source, and pairs per edit, always the same ones. [default: all, 40]",
+        "Maximum records per task and source, always the same ones. [default: all]",
         metavar="N",
         span=(1, 1e9),
         type=int,

@@ -9,26 +9,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
-from merilo.commands.check.probes import Effect, verdict_of
 from merilo.data.check import is_list, is_record
 from merilo.data.labels import Task
 from merilo.data.sanitize import clean
 from merilo.metrics.base import Failed, Score, Undefined
 from merilo.numbers import NONE, count, measured, spent_text
-from merilo.rendering.doc import MARKS, Doc, Line, Part, doc_page
+from merilo.rendering.doc import Doc, Line, Part, doc_page
 from merilo.rendering.explain import said
 from merilo.rendering.page import Tone
 from merilo.results.levels import judge_sentence
 from merilo.results.means import ENDS
 from merilo.results.records import picked
 from merilo.short_repr import short_repr
-from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.check.items import Figures, Item, TaskTable
-    from merilo.commands.check.probes import Result
     from merilo.judges.base import Judge
     from merilo.judges.local.model import GoldenCheck
     from merilo.metrics.base import Outcome
@@ -41,9 +38,7 @@ _HEADS: Final = ("task", "agree", "kappa, 95 %", "balanced", "AUROC")
 _LEGEND: Final = (
     "Intervals are at 95 % and cover sampling of questions and texts; human labels are taken as correct. By task: "
     f"means over sources with at least {MIN_OF_EACH} yes and {MIN_OF_EACH} no, without sources of the judge's "
-    f"training data {SEEN}; others are dimmed. An edit passes if the one-sided 95 % upper limit of its effect "
-    '("up to") is at most its limit, and fails if the lower limit is above it. unfit: the verdict before the edit '
-    "cannot show its effect. none: without a verdict; limits count them as worst and best case."
+    f"training data {SEEN}; others are dimmed."
 )
 
 
@@ -62,9 +57,8 @@ class JudgeCheck:
     """Agreement with human labels, by task."""
     constructed: int
     """Number of records with rule-generated labels that were left out."""
-    edits: tuple[Result, ...]
     left_out: Mapping[str, str]
-    """Task, edit or kind that was left out → reason."""
+    """Task or kind that was left out → reason."""
     usage: Mapping[str, Any]  # Any: numbers and nulls
     """Requests, tokens, cost and seconds."""
     items: Mapping[str, Sequence[Item]]
@@ -92,12 +86,12 @@ class JudgeCheck:
         return str(check_page(self))
 
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in ("files", "tables", "edits", "stopped")}
+        shown = {name: getattr(self, name) for name in ("files", "tables", "stopped")}
         return short_repr(self, judge=type(self.judge).__name__, **shown)
 
 
 def check_page(*checks: JudgeCheck, width: int = 80, full: bool = False) -> Page:
-    """Return what was found: agreement with labels by task and judge, effects of edits, the worst items and cost."""
+    """Return what was found: agreement with labels by task and judge, the worst items and cost."""
     return doc_page(check_doc(*checks, full=full), width, rows=None)
 
 
@@ -109,7 +103,7 @@ def check_doc(*checks: JudgeCheck, full: bool = False) -> Doc:
         title=heads[0],
         parts=(
             Part("", tuple(heads), _HEADS if rows else (), rows),
-            *(part for check in checks if full for part in _tables(check)),
+            *(Part("Trial questions", (), (), _trials(check)) for check in checks if full and check.kinds),
         ),
         warnings=tuple(text for check in checks for text in _warnings(check)),
         legend=_LEGEND if full else "",
@@ -137,7 +131,7 @@ def _headline(check: JudgeCheck) -> str:
         working = sum(isinstance(each, Score) for each in check.kinds.values())
         name = "It" if parts else check.judge.name
         parts.append(f"{name} works for {working} of {count(len(check.kinds), 'kind')} of question.")
-    return " ".join(parts) or f"{check.judge.name}: {count(len(check.edits), 'edit')}"
+    return " ".join(parts)
 
 
 def _warnings(check: JudgeCheck) -> Iterator[str]:
@@ -146,9 +140,6 @@ def _warnings(check: JudgeCheck) -> Iterator[str]:
             yield f"{kind} is not judged: {outcome.reason}"
         elif not isinstance(outcome, Score):
             yield f"{kind} FAILED: {_answer(outcome)}"
-    for each in check.edits:
-        if each.obeys:
-            yield f"{check.judge.name} obeys text in contexts: {each.turned:,} of {each.counted:,} verdicts turned."
     if check.golden is not None:
         yield check.golden.note
     if check.stopped is not None:
@@ -177,12 +168,6 @@ def _row(name: str, figures: Figures, table: TaskTable | None = None) -> Line:
 
 
 def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
-    if check.edits:
-        decided = sorted(check.edits, key=lambda each: each.verdict is not GateVerdict.FAIL)
-        parts = [_noticed(each) for each in decided if each.verdict is not GateVerdict.CANNOT_TELL]
-        if unclear := [each.probe.shown for each in check.edits if each.verdict is GateVerdict.CANNOT_TELL]:
-            parts.append(f"cannot tell, more pairs (--number) help: {', '.join(unclear)}")
-        yield "Edits", " · ".join(parts)
     for task, table in check.tables.items():
         if said := judge_sentence(table.pooled.agreement, None):
             yield "Use", f"{task.replace('_', ' ')}: {said}"
@@ -190,24 +175,13 @@ def _entries(check: JudgeCheck, *, full: bool) -> Iterator[tuple[str, str]]:
         yield "Worst", " · ".join(map(_item, worst))
     if check.constructed and full:
         yield "Skipped", f"{count(check.constructed, 'record')} with rule-generated labels"
-    if check.left_out and (full or not check.edits):
+    if check.left_out:
         yield "Left out", "; ".join(f"{name}: {reason}" for name, reason in check.left_out.items())
     if check.judge.agreement_note and (full or not check.tables):
         yield "Known", check.judge.agreement_note
     yield "Cost", spent_text(check.usage)
     if not full:
         yield "Tables", "--full; each number with its interval: --json"
-
-
-def _noticed(result: Result) -> str:
-    """Return the effect of an edit in words, with its limit if it fails."""
-    probe, counted, times = result.probe, result.counted, result.turned
-    if probe.effect is Effect.KEPT:
-        text = f"noticed in {counted - times:,} of {counted:,}"
-    else:
-        text = f"turned {times:,} of {counted:,}" if times > 0 else "no effect shown"
-    fails = f", fails (limit {probe.limit:.0%})" if result.verdict is GateVerdict.FAIL else ""
-    return f"{probe.shown}: {text}{fails}"
 
 
 def _item(item: Item) -> str:
@@ -229,32 +203,8 @@ def _answer(outcome: Outcome) -> str:
     return said(outcome.error) if isinstance(outcome, Failed) else outcome.reason
 
 
-def _share(value: float | None) -> str:
-    """Return a percentage with one decimal, so that 0.9 % and a limit of 1 % look different."""
-    return NONE if value is None else f"{round(100 * value, 1) + 0.0:.1f} %"
-
-
-def _tables(check: JudgeCheck) -> Iterator[Part]:
-    if check.edits:
-        head = ("edit", "pairs", "unfit", "none", "effect", "95 %", "up to", "limit", "")
-        languages = [
-            f"{each.probe.name} by language: {', '.join(shares)}."
-            for each in check.edits
-            if (shares := [f"{name} {_share(part.value)}" for name, part in (each.by_language or {}).items()])
-        ]
-        yield Part("Edits", (), head, tuple(map(_effect_row, check.edits)), " ".join(languages))
-    if check.kinds:
-        rows = tuple(Line((kind, _answer(each))) for kind, each in check.kinds.items())
-        yield Part("Trial questions", (), (), rows)
-
-
-def _effect_row(each: Result) -> Line:
-    ends = each.interval.ends
-    counts = (f"{each.counted:,}", str(each.unfit or NONE), str(each.failed or NONE))
-    interval = NONE if ends is None else " to ".join(map(_share, ends))
-    limits = (_share(each.upper), _share(each.probe.limit), each.verdict.value)
-    cells = (each.probe.name, *counts, _share(each.value), interval, *limits)
-    return Line(cells, tone=MARKS[each.verdict][0])
+def _trials(check: JudgeCheck) -> tuple[Line, ...]:
+    return tuple(Line((kind, _answer(each))) for kind, each in check.kinds.items())
 
 
 def agreement_note(check: JudgeCheck) -> str:
@@ -274,18 +224,13 @@ def agreement_note(check: JudgeCheck) -> str:
 # -- JSON ---------------------------------------------------------------------------------------------
 
 _DIGITS: Final = 6
-_MEASURES: Final = ("kappa", "balanced_accuracy", "auroc")
-_EFFECT: Final = (
-    "summary=probe.shown effect=probe.effect limit=probe.limit value lower upper verdict trials counted unfit failed "
-    f"{ENDS}"
-)
 
 
 def check_record(check: JudgeCheck) -> JSON:
     """Return a check as a JSON-able object.
 
-    `tasks` maps a task to the agreement with human labels over its sources, and by source. `probes` maps an edit to its
-    effect, the limits of the effect and the verdict. Numbers have six digits, as further ones differ between machines.
+    `tasks` maps a task to the agreement with human labels over its sources, and by source.
+    Numbers have six digits, as further ones differ between machines.
     """
     tasks = {
         name: {
@@ -299,9 +244,7 @@ def check_record(check: JudgeCheck) -> JSON:
         "works": check.works,
         "kinds": {kind: _trial(each) for kind, each in check.kinds.items()},
         **({} if check.golden is None else {"golden": picked(check.golden, "pairs agree")}),
-        "verdict": verdict_of(check.edits).value,
         "tasks": _short(tasks),
-        "probes": _short({result.probe.name: _effect(result) for result in check.edits}),
         **picked(check, "labels=files constructed left_out stopped usage"),
     }
 
@@ -327,16 +270,6 @@ def _figures(figures: Figures, table: TaskTable | None = None) -> JSON:
 def _filled(record: JSON) -> JSON:
     """Return a record without an empty note or remark."""
     return {name: value for name, value in record.items() if value or name not in {"note", "remark"}}
-
-
-def _effect(result: Result) -> JSON:
-    record = _filled(picked(result, _EFFECT))
-    if result.probe.effect is Effect.NET:
-        changed = None if result.value is None or result.neutral is None else result.value + result.neutral
-        record |= {"changed_by_it": changed, **picked(result, "changed_by_neutral_text=neutral turned obeys")}
-    if result.by_language is not None:
-        record["by_language"] = {name: picked(each, "trials value") for name, each in result.by_language.items()}
-    return record
 
 
 def _short(value: Any) -> Any:  # Any: JSON

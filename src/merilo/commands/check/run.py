@@ -1,24 +1,20 @@
-"""Check judges: trial questions of each kind, human labels, and edits whose effect on a verdict is known.
+"""Check judges: trial questions of each kind, and human labels.
 
 All items are samples of one run for each judge, so limits, cache, resuming and progress are those of an evaluation::
 
-    options → trial kinds, labelled records, edited pairs → samples → one run → tables of labels, effects of edits
+    options → trial kinds, labelled records → samples → one run → tables of labels
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections import Counter
-from collections.abc import Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.check.edits import SeededSampler, labelled_cases
 from merilo.commands.check.items import (
     KIND,
     READINGS,
@@ -31,7 +27,6 @@ from merilo.commands.check.items import (
     trial_sample,
 )
 from merilo.commands.check.page import JudgeCheck
-from merilo.commands.check.probes import BY_NAME, PROBES, TrialVerdicts, edit_id, edit_sample, result_of
 from merilo.commands.evaluate.preparation import for_one_judge, judges_of, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
@@ -40,21 +35,19 @@ from merilo.data.sample import Dataset
 from merilo.errors import UsageError
 from merilo.judges.local.judge import LocalJudge
 from merilo.judges.local.model import golden_check
-from merilo.judges.routed import each_judge, is_deterministic, part_for, parts_of, unavailable_reason
+from merilo.judges.routed import each_judge, part_for, parts_of, unavailable_reason
 from merilo.judging.registry import KINDS, SPECIAL
-from merilo.metrics.base import Failed, Score
+from merilo.metrics.base import Failed
 from merilo.results.records import grouped
 from merilo.runs.outcomes import outcome_from
 from merilo.stats.resampling import Resampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from merilo.commands.check.edits import Case
     from merilo.commands.check.items import Item
     from merilo.commands.check.options import CheckOptions
-    from merilo.commands.check.probes import Probe, ProbeTrial, Result
     from merilo.commands.evaluate.options import Options
     from merilo.commands.plan.run import Estimate
     from merilo.judges.base import Judge
@@ -62,9 +55,6 @@ if TYPE_CHECKING:
     from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
-EDITS: Final = "edits"
-PAIRS: Final = 40
-"""Default number of pairs of an edit."""
 _AS_USUAL: Final = Resampling()
 
 
@@ -109,14 +99,12 @@ class _Work:
     kinds: tuple[str, ...]
     records: Sequence[Labelled]
     constructed: int
-    trials: Mapping[str, Sequence[ProbeTrial]]
-    """By the name of the edit."""
     left_out: Mapping[str, str]
 
     @classmethod
     def of(cls, options: CheckOptions, judge: Judge) -> _Work:
         """Choose the items. Raises UsageError and DataError."""
-        known = (TRIAL, EDITS, *Task, *BY_NAME)
+        known = (TRIAL, *Task)
         if unknown := [each for each in options.tasks if each not in known]:
             raise UsageError(f"No task {unknown[0]!r}; tasks: {', '.join(known)}.")
         kinds = tuple(name for name, kind in KINDS.items() if kind in judge.answers and kind not in SPECIAL)
@@ -126,31 +114,23 @@ class _Work:
         unanswered, (chosen, left_out) = _unanswered(judge), _chosen(options, every)
         left_out |= {r.task.value: unanswered[k] for r in chosen if (k := KIND[r.task].kind) in unanswered}
         records = [record for record in chosen if KIND[record.task].kind not in unanswered]
-        probes = [each for each in PROBES if not options.tasks or {EDITS, each.name} & {*options.tasks}]
-        cases = labelled_cases(every) if probes else []
-        left_out |= {case.asks: unanswered[case.asks] for case in cases if case.asks in unanswered}
-        answered = [case for case in cases if case.asks not in unanswered]
-        trials, pointless = _trials(probes, answered, judge, options.number or PAIRS)
-        left_out |= pointless
-        if not (kinds or records or trials):
+        if not (kinds or records):
             raise UsageError(f"Nothing to ask: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}.")
         constructed = sum(r.constructed for r in every if not options.tasks or r.task in options.tasks)
-        return cls(judge, options, [each for each, _ in read], kinds, records, constructed, trials, left_out)
+        return cls(judge, options, [each for each, _ in read], kinds, records, constructed, left_out)
 
     def dataset(self) -> Dataset:
         """Return all items as samples."""
         samples = [trial_sample(kind, pair=KINDS[kind] in self.judge.together) for kind in self.kinds]
         samples += map(label_sample, self.records)
-        samples += (edit_sample(BY_NAME[name], trial) for name, own in self.trials.items() for trial in own)
         return Dataset("judge check", samples.__iter__)
 
     def evaluation(self, out: Path | None) -> Options:
         """Return the options of the run over these items."""
         kinds = {*self.kinds, *(KIND[record.task].kind for record in self.records)}
-        kinds |= {trial.case.asks for own in self.trials.values() for trial in own}
         metric = CheckedVerdicts("+".join(name for name in KINDS if name in kinds))
         options = replace(for_one_judge(self.options, self.judge), metrics=[metric], out=out)
-        if self.records or self.trials:
+        if self.records:
             return options
         # A stored answer does not show that the judge can be reached.
         return replace(options, storage=replace(options.storage, cache=False))
@@ -169,7 +149,6 @@ class _Work:
             golden=max(golden, key=lambda each: each.difference, default=None),
             tables={each.name: each for each in tables if each is not None},
             constructed=self.constructed,
-            edits=tuple(_effects(self.trials, outcomes)),
             left_out=self.left_out,
             usage=usage_of(run),
             items=items,
@@ -232,50 +211,6 @@ def _unanswered(judge: Judge) -> dict[str, str]:
     found = {name: unavailable_reason(judge, [kind]) for name, kind in KINDS.items() if kind in judge.answers}
     found |= {name: f"the judge {judge.name} cannot answer '{name}' questions" for name in KINDS.keys() - found.keys()}
     return {name: reason for name, reason in found.items() if reason is not None}
-
-
-def _trials(
-    probes: Sequence[Probe], cases: Sequence[Case], judge: Judge, number: int
-) -> tuple[dict[str, list[ProbeTrial]], dict[str, str]]:
-    """Return up to `number` trials of each edit, and the edits that are left out with the reason."""
-    sampler = SeededSampler(0)
-    mixed = _spread(sampler.order(cases, "cases"))
-    left_out: dict[str, str] = {}
-    found: dict[str, list[ProbeTrial]] = {}
-    for probe in probes:
-        if probe.repeats and is_deterministic(judge):
-            left_out[probe.name] = f"the judge {judge.name} always gives the same verdict"
-        elif own := [*islice(probe.trials(mixed, sampler), number)]:
-            found[probe.name] = own
-        else:
-            left_out[probe.name] = "no case fits it"
-    return found, left_out
-
-
-def _spread(cases: Sequence[Case]) -> list[Case]:
-    """Return the first case of each cluster, then the second ones, and so on, since cases of a cluster are alike."""
-    taken = Counter[Hashable]()
-    ranks: list[int] = []
-    for case in cases:
-        ranks.append(taken[case.cluster])
-        taken[case.cluster] += 1
-    return [case for _, case in sorted(zip(ranks, cases, strict=True), key=lambda pair: pair[0])]
-
-
-# -- what the outcomes show ---------------------------------------------------------------------------
-
-
-def _effects(trials: Mapping[str, Sequence[ProbeTrial]], outcomes: Mapping[str, Outcome]) -> Iterator[Result]:
-    for name, own in trials.items():
-        judged: list[TrialVerdicts] = []
-        for trial in own:
-            outcome = outcomes.get(edit_id(BY_NAME[name], trial))
-            if isinstance(outcome, Score):
-                judged.append(TrialVerdicts(trial, tuple(piece.verdict for piece in outcome.evidence)))
-            elif isinstance(outcome, Failed):
-                judged.append(TrialVerdicts(trial, None))
-        if judged:
-            yield result_of(BY_NAME[name], judged)
 
 
 def _trained_on(judge: Judge, kind: type[Question[Any]]) -> frozenset[str]:
