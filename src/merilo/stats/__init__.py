@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from merilo.stats.gate import drop_decision, gate_minimum
     from merilo.stats.intervals import wilson_ends
     from merilo.stats.means import mean_interval, paired_test, ratio_interval
-    from merilo.stats.power import samples_needed
 
 __all__ = [
     "cohen_kappa",
@@ -31,7 +30,6 @@ __all__ = [
     "paired_test",
     "ppi_mean",
     "ratio_interval",
-    "samples_needed",
     "variance_components",
     "wilson_ends",
 ]

@@ -16,7 +16,7 @@ from merilo.stats.corrected_pairs import (
 )
 from merilo.stats.intervals import LEVEL, check_level, t_quantile
 from merilo.stats.means import PairedTest, own_ends, paired_of
-from merilo.stats.power import POWER, detectable_effect
+from merilo.stats.power import detectable_effect
 from merilo.stats.sums import coded, same_length
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _detectable(test: PairedTest, level: float) -> float | None:
     if test.p is None or test.error is None or test.freedom is None or ends is None:
         return None
     more = max(0.0, (ends[1] - ends[0]) / 2 - test.error * t_quantile(test.freedom, level))
-    return more + test.error * detectable_effect(test.freedom, power=POWER, level=level)
+    return more + test.error * detectable_effect(test.freedom, level=level)
 
 
 def _counts(pairing: _Pairing, differences: NDArray[np.float64]) -> Counts:
