@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from merilo.lazy import exports
 
 if TYPE_CHECKING:
-    from merilo.stats.agreement import cohen_kappa, gwet_ac1, krippendorff_alpha
     from merilo.stats.compare import holm
     from merilo.stats.corrected_pairs import correct_pairs, judge_error_difference, variance_components
     from merilo.stats.correction import correct, ppi_mean
@@ -17,15 +16,12 @@ if TYPE_CHECKING:
     from merilo.stats.means import mean_interval, paired_test, ratio_interval
 
 __all__ = [
-    "cohen_kappa",
     "correct",
     "correct_pairs",
     "drop_decision",
     "gate_minimum",
-    "gwet_ac1",
     "holm",
     "judge_error_difference",
-    "krippendorff_alpha",
     "mean_interval",
     "paired_test",
     "ppi_mean",

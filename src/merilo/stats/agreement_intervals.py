@@ -12,26 +12,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.stats.agreement import (
     Confusion,
-    Distance,
-    ac1s,
-    alphas,
     aurocs,
     aurocs_without,
     check_pairs,
     confusion,
     kappas,
-    pair_ac1s,
-    pair_alphas,
-    rating_sums,
     recalls,
 )
 from merilo.stats.intervals import Interval, Method
-from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling, of_sums
+from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from merilo.stats.agreement import Floats
 
 T = TypeVar("T", float, str)
 
@@ -47,19 +40,14 @@ class Agreement:
     """Items with the human label yes."""
     confusion: Confusion
     """The table of the labels False and True."""
-    accuracy: Measurement
     sensitivity: Measurement
     """The fraction of items with the human label yes that the judge called yes."""
     specificity: Measurement
     """The fraction of items with the human label no that the judge called no."""
     balanced_accuracy: Measurement
     kappa: Measurement
-    ac1: Measurement
-    alpha: Measurement
-    """Krippendorff's alpha, nominal, with the judge and the human labels as two annotators."""
     auroc: Measurement
-    scored: int
-    """Items with a score of the judge; AUROC uses only these."""
+    """By the items with a score of the judge."""
 
 
 def agreement(
@@ -74,7 +62,7 @@ def agreement(
 
     `scores`: the judge's ranking for AUROC, such as its probability of yes; None for an item without one. `clusters`:
     items with equal values are resampled together; if empty, each item is its own cluster. With fewer than 6 clusters
-    there is no interval. With one class there is only its rate and the accuracy. Raises ValueError for series of
+    there is no interval. With one class there is only its rate. Raises ValueError for series of
     different lengths.
     """
     for series in filter(len, (judge, scores, clusters)):
@@ -94,107 +82,42 @@ def agreement(
         items=len(people),
         yes=yes,
         confusion=table,
-        accuracy=group.share(totals[:, [0, 3]].sum(axis=1), totals.sum(axis=1)),
         sensitivity=sensitivity,
         specificity=specificity,
         balanced_accuracy=_balanced(balanced, sensitivity, specificity),
-        kappa=group.tabled(totals, 2, lambda tables: kappas(tables, Distance.NOMINAL), classes, units=rarer),
-        ac1=group.tabled(totals, 2, pair_ac1s, classes),
-        alpha=group.tabled(totals, 2, lambda tables: pair_alphas(tables, Distance.NOMINAL), classes),
+        kappa=group.tabled(totals, 2, kappas, classes, units=rarer),
         auroc=_ranked(group, people, ranks, classes, units=rarer),
-        scored=sum(each is not None for each in ranks),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class GradeAgreement:
-    """Agreement of a judge's grades with human grades."""
+class LabelAgreement:
+    """Agreement of a judge's labels, of more than two, with human labels."""
 
     confusion: Confusion
     kappa: Measurement
-    """Weighted by the squares of the steps between grades."""
-    kappa_linear: Measurement
-    alpha: Measurement
-    """Krippendorff's alpha, ordinal."""
+    """For ordered labels weighted by the squares of the steps between them."""
 
 
-def grade_agreement(
+def label_kappa(
     people: Sequence[T],
     judge: Sequence[T],
     *,
     labels: Sequence[T],
+    ordered: bool,
     clusters: Sequence[Hashable] = (),
     resampling: Resampling = _AS_USUAL,
-) -> GradeAgreement:
-    """Return measures that penalise near misses less; arguments as in `agreement`, `labels`: all possible grades.
+) -> LabelAgreement:
+    """Return Cohen's kappa with its interval; arguments as in `agreement`, `labels`: all possible ones.
 
-    Raises ValueError for series of different lengths and a grade that is not possible.
+    Raises ValueError for series of different lengths and a label that is not possible.
     """
     table = confusion(people, judge, labels=labels)
     group = Clusters.of(clusters or range(len(people)), resampling)
     totals, size = group.crossed(table.labels, people, judge), len(table.labels)
     classes = "" if len({*people}) > 1 else _one_class(len(people))
-    return GradeAgreement(
-        confusion=table,
-        kappa=group.tabled(totals, size, lambda tables: kappas(tables, Distance.QUADRATIC), classes),
-        kappa_linear=group.tabled(totals, size, lambda tables: kappas(tables, Distance.LINEAR), classes),
-        alpha=group.tabled(totals, size, lambda tables: pair_alphas(tables, Distance.ORDINAL), classes),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotatorAgreement:
-    """Agreement of any number of annotators (humans or judges) on the same items."""
-
-    items: int
-    """Items with two ratings or more."""
-    ratings: int
-    alpha: Measurement
-    ac1: Measurement
-
-
-def annotator_agreement(
-    ratings: Sequence[Sequence[T | None]],
-    *,
-    labels: Sequence[T] | None = None,
-    distance: Distance = Distance.NOMINAL,
-    clusters: Sequence[Hashable] = (),
-    resampling: Resampling = _AS_USUAL,
-) -> AnnotatorAgreement:
-    """Return Krippendorff's alpha (by `distance`) and Gwet's AC1 of rows of ratings; see those functions."""
-    import numpy as np
-
-    sums = rating_sums(ratings, labels=labels)
-    if sums is None:
-        unrated = Measurement(None, Interval(None, "cannot tell: no item has a rating"))
-        return AnnotatorAgreement(0, 0, unrated, unrated)
-    group = Clusters.of(clusters or range(len(ratings)), resampling)
-    size, rows = len(sums.labels), len(ratings)
-    pairs = group.sums(sums.coincidences.reshape(rows, -1))
-    parts = group.sums(np.column_stack([sums.agreeing, sums.twice, sums.rated, sums.shares]))
-
-    def ac1(found: Floats) -> Floats:
-        return ac1s(found[:, 0], found[:, 1], found[:, 3:], found[:, 2])
-
-    alike = "" if len(sums.labels) > 1 else "cannot tell: every rating is the same"
-    nothing = alike if sums.twice.any() else "cannot tell: no item has two ratings"
-    return AnnotatorAgreement(
-        items=int(sums.twice.sum()),
-        ratings=sum(each is not None for row in ratings for each in row),
-        alpha=group.tabled(pairs, size, lambda tables: alphas(tables, distance), nothing),
-        ac1=group.measured(of_sums(parts, ac1), nothing),
-    )
-
-
-def clustered_share(
-    flags: Sequence[bool], *, clusters: Sequence[Hashable] = (), resampling: Resampling = _AS_USUAL
-) -> Measurement:
-    """Return the fraction of items with a flag, in [0, 1]; arguments as in `agreement`."""
-    import numpy as np
-
-    group = Clusters.of(clusters or range(len(flags)), resampling)
-    both = group.sums(np.stack([np.asarray(flags, dtype=np.float64), np.ones(len(flags))], axis=1))
-    return group.share(both[:, 0], both[:, 1])
+    kappa = group.tabled(totals, size, lambda tables: kappas(tables, squared=ordered), classes)
+    return LabelAgreement(table, kappa)
 
 
 def mean_of(parts: Sequence[Measurement]) -> Measurement:
@@ -249,72 +172,3 @@ def _balanced(found: Measurement, *rates: Measurement) -> Measurement:
 
 def _one_class(items: int) -> str:
     return "cannot tell: the human labels are all equal" if items else "cannot tell: there is no item"
-
-
-# -- rates by group of items --------------------------------------------------------------------------
-
-
-MIN_LABELS: Final = 10
-"""Minimum number of human labels of a kind (yes or no) for a rate of a group."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRates:
-    """A judge's rates on one group of items."""
-
-    group: str | None
-    """The group's name; None for items that belong to none."""
-    items: int
-    yes: int
-    """Items with the human label yes; the others have a no."""
-    yes_found: int
-    """Of these, the items that the judge called yes."""
-    no_found: int
-    """Items with the human label no that the judge called no."""
-    sensitivity: Measurement
-    """`yes_found / yes`, in [0, 1]; None with fewer than 10 such labels."""
-    specificity: Measurement
-    """`no_found / no`, in [0, 1]; None with fewer than 10 such labels."""
-
-    @property
-    def no(self) -> int:
-        """Items with the human label no."""
-        return self.items - self.yes
-
-
-def rates_by_group(
-    people: Sequence[bool],
-    judge: Sequence[bool],
-    groups: Sequence[str | None],
-    *,
-    clusters: Sequence[Hashable] = (),
-) -> tuple[GroupRates, ...]:
-    """Return the rates of each group, with one entry for each item in every series; the largest group first.
-
-    `clusters`: items with equal values are resampled together; if empty, each item is its own cluster. Intervals are
-    those of `clustered_share`; with fewer than 6 clusters there is none. They are not corrected for the number of
-    groups: of 20 intervals at 95 %, one misses the true rate on average. Raises ValueError for series of different
-    lengths.
-    """
-    for series in (judge, groups, clusters or people):
-        check_pairs(people, series)
-    places: dict[str | None, list[int]] = {}
-    for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
-    units = clusters or range(len(people))
-    items = [*zip(people, judge, units, strict=True)]
-    names = sorted(places, key=lambda name: (-len(places[name]), name is None, name or ""))
-    found: list[GroupRates] = []
-    for name in names:
-        own = [items[place] for place in places[name]]
-        yes = [(judged, unit) for human, judged, unit in own if human]
-        no = [(not judged, unit) for human, judged, unit in own if not human]
-        right = sum(flag for flag, _ in yes), sum(flag for flag, _ in no)
-        found.append(GroupRates(name, len(own), len(yes), *right, _rate(yes), _rate(no)))
-    return tuple(found)
-
-
-def _rate(found: Sequence[tuple[bool, Hashable]]) -> Measurement:
-    if len(found) < MIN_LABELS:
-        return Measurement(None, Interval(None, "too few"))
-    return clustered_share([flag for flag, _ in found], clusters=[unit for _, unit in found])

@@ -168,8 +168,8 @@ def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Pat
     assert found.correction.reported is Reported.CORRECTED
     assert found.correction.corrected.value == pytest.approx(true_mean(ROWS), abs=0.01)
     (agreement,) = found.agreement
-    assert agreement.grades is not None
-    assert agreement.grades.kappa.value == 1.0
+    assert agreement.several is not None
+    assert agreement.several.kappa.value == 1.0
 
 
 def test_labels_of_another_run_are_refused(labels: Path, tmp_path: Path) -> None:
@@ -231,28 +231,25 @@ def test_tickets_of_another_version_are_refused(run: merilo.Run) -> None:
 
 
 def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run, labels: Path) -> None:
-    """Grades have a weighted kappa; the cut at 1 has rates, kappa, AC1 and, with probabilities, AUROC."""
+    """Grades have a weighted kappa; the cut at 1 has rates, kappa and, with probabilities, AUROC."""
     (found,) = label_agreement(run, labels).metrics["context_relevance"].agreement
-    assert found.grades is not None
+    assert found.several is not None
     assert found.yes_or_no is not None
     assert found.items == 120
-    for each in (found.grades.kappa, found.yes_or_no.kappa, found.yes_or_no.ac1, found.yes_or_no.auroc):
+    for each in (found.several.kappa, found.yes_or_no.kappa, found.yes_or_no.auroc):
         assert each.value is not None
         assert each.interval.ends is not None
     assert found.yes_or_no.sensitivity.value == 1.0
 
 
 def test_annotators_may_disagree(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
-    """A sum takes their mean label, agreement their majority, and how far they agree among themselves is told."""
+    """A sum takes their mean label, agreement their majority; the items on which they disagree are counted."""
     other = fill_in(
         labels, lambda task: min(2, by_grade(task) + ("luck 3" in task["context"])), out=tmp_path / "o.jsonl"
     )
     found = label_agreement(run, [labels, other]).metrics["context_relevance"]
     (agreement,) = found.agreement
     assert agreement.disputed > 0
-    assert agreement.annotators is not None
-    assert (agreement.annotators.items, agreement.annotators.ratings) == (120, 240)
-    assert agreement.annotators.alpha.value is not None
     alone = label_agreement(run, labels).metrics["context_relevance"].correction.human.value
     added = label_agreement(run, other).metrics["context_relevance"].correction.human.value
     assert alone is not None
@@ -390,9 +387,7 @@ def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Pat
     assert metric["reported"] == "corrected"
     assert metric["estimate"] == metric["corrected"]
     assert {"judge", "people", "corrected", "reason", "trust", "agreement"} <= set(metric)
-    assert {"kappa", "ac1", "accuracy", "sensitivity", "specificity", "auroc", "grades"} <= set(
-        metric["agreement"]["relevance"]
-    )
+    assert {"kappa", "sensitivity", "specificity", "auroc", "by_label"} <= set(metric["agreement"]["relevance"])
 
 
 def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(labels: Path, tmp_path: Path) -> None:

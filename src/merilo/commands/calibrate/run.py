@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
-from merilo.commands.calibrate.agreement import Groups, ItemAgreement, LabelledItem, item_agreement
+from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
@@ -89,14 +89,12 @@ def label_agreement(
     metrics: Sequence[str] | None = None,
     attach: bool = False,
     other: Run | str | PathLike[str] | None = None,
-    by: Sequence[str] = (),
 ) -> LabelledRun:
     """Compare the judge of a run with human labels, and correct the means of its metrics.
 
     `attach`: add the labels to those stored with the run, and with `other`, the second run of a pair; all of them
-    count. `by`: fields for the judge's rates by group: language, length, a field or a metadata key. Raises DataError if
-    the labels cannot be read or fit no sample, with `attach` also for a single invalid one; UsageError for other
-    arguments.
+    count. Raises DataError if the labels cannot be read or fit no sample, with `attach` also for a single invalid one;
+    UsageError for other arguments.
     """
     this = opened(run, labels=False)
     people = read_people([labels] if isinstance(labels, str | PathLike) else labels)
@@ -117,15 +115,12 @@ def label_agreement(
             )
             own = [*earlier, *own]
             matched = match(scores, own, tuple(wanted), named=metrics is not None)
-    groups = Groups.of(this, by, {item.sample for each in matched.values() for item in each.items})
     agreements: dict[tuple[LabelledItem, ...], tuple[ItemAgreement, ...]] = {}  # metrics may share their questions
     found: dict[str, LabelledMetric] = {}
     for text, each in matched.items():
         if (items := tuple(each.items)) not in agreements:
-            agreements[items] = groups.added(item_agreement(items), items)
+            agreements[items] = item_agreement(items)
         found[text] = _metric(scores, text, each, agreements[items])
-    if by and not any(each.groups for metric in found.values() for each in metric.agreement):
-        remarks.append("There are no rates by group: they need labels of items with a yes and a no.")
     if attach:
         others = attach_labels(this, own)
         remarks += [f"Earlier labels remain: {count(amount, 'label')} for {text}." for text, amount in others.items()]

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from merilo.stats.resampling import Measurement
 
 _SHOWN: Final = 10
-_GROUPS: Final = 20
-_MEASURES: Final = ("kappa", "ac1", "alpha", "accuracy", "balanced_accuracy", "sensitivity", "specificity", "auroc")
-_GRADES: Final = {"kappa_quadratic": "kappa", "kappa_linear": "kappa_linear", "alpha_ordinal": "alpha"}
+_MEASURES: Final = ("kappa", "balanced_accuracy", "sensitivity", "specificity", "auroc")
 _HEAD: Final = ("kind of question", "agree", "kappa", "sensitivity", "specificity")
 _LEGEND: Final = (
     f"Intervals ({percent(LEVEL)}) cover the sampling of questions; human labels are taken as correct. sensitivity: "
@@ -34,7 +32,7 @@ _LEGEND: Final = (
 
 def people_page(found: LabelledRun, width: int, *, full: bool = False) -> Page:
     """Return the page; `full`: with all verdicts on which people and the judge differ, and each metric's estimates."""
-    return doc_page(people_doc(found, full=full), width, rows=None if full else _GROUPS)
+    return doc_page(people_doc(found, full=full), width, rows=None)
 
 
 def people_doc(found: LabelledRun, *, full: bool = False) -> Doc:
@@ -66,19 +64,12 @@ def people_doc(found: LabelledRun, *, full: bool = False) -> Doc:
 
 
 def _parts(found: LabelledRun, *, full: bool) -> Iterator[Part]:
-    """Yield the agreement by kind of question, by the groups of each field, and the estimates of each metric."""
+    """Yield the agreement by kind of question, and the estimates of each metric."""
     every = sorted((each for own in found.metrics.values() for each in own.agreement), key=lambda each: each.items)
     kinds = {each.kind: each for each in every}.values()  # the one with the most items
     why = dict.fromkeys((*found.judge, *(text for each in found.metrics.values() for text in _why_not(each))))
     rows = tuple(_row(each.kind, f"{each.agreed:,} of {each.items:,}", each) for each in kinds)
     yield Part(f"{found.run.path.name}: judge compared with human labels", tuple(why), _HEAD, rows)
-    for rates in (rates for each in kinds for rates in each.groups):
-        head = (f"Errors by {rates.field}", "yes", "sensitivity", "no", "specificity")
-        cells = (
-            (each.group or "(none)", f"{each.yes:,}", _cell(each.sensitivity), f"{each.no:,}", _cell(each.specificity))
-            for each in rates.groups
-        )
-        yield Part("", (), head, tuple(map(Line, cells)))
     for each in found.metrics.values() if full else ():
         own = each.correction
         named = {"judge alone": own.raw, "labels alone": own.human, "corrected": own.corrected}
@@ -101,10 +92,9 @@ def _why_not(each: LabelledMetric) -> Iterator[str]:
 
 
 def _row(name: str, agreed: str, each: ItemAgreement) -> Line:
-    yes, other = each.yes_or_no, each.grades or each.nominal
+    yes = each.yes_or_no
     if yes is None:
-        alpha = "" if other is None else f"alpha {_cell(other.alpha)}"
-        return Line((name, agreed, NONE, NONE, NONE), alpha)
+        return Line((name, agreed, NONE if each.several is None else _cell(each.several.kappa), NONE, NONE))
     return Line((name, agreed, *map(_cell, (yes.kappa, yes.sensitivity, yes.specificity))))
 
 
@@ -142,24 +132,10 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
     if (yes := found.yes_or_no) is not None:
         record |= {"yes": yes.yes, "confusion": {"labels": ["no", "yes"], **picked(yes, "counts=confusion.counts")}}
         record |= {name: picked(getattr(yes, name), MEASURED) for name in _MEASURES}
-    if found.groups:
-        rates = ("sensitivity", "specificity")
-        record["by"] = {
-            each.field: [
-                {
-                    **picked(group, "group items yes no yes_found no_found"),
-                    **{name: picked(getattr(group, name), MEASURED) for name in rates},
-                }
-                for group in each.groups
-            ]
-            for each in found.groups
+    if (several := found.several) is not None:
+        counts = picked(several, "counts=confusion.counts")
+        record["by_label"] = {
+            "kappa": picked(several.kappa, MEASURED),
+            "confusion": {"labels": list(found.labels), **counts},
         }
-    if (grades := found.grades) is not None:
-        record["grades"] = {name: picked(getattr(grades, of), MEASURED) for name, of in _GRADES.items()}
-        counts = picked(grades, "counts=confusion.counts")
-        record["grades"]["confusion"] = {"labels": list(found.labels), **counts}
-    for name, several in (("judge_and_people", found.nominal), ("annotators", found.annotators)):
-        if several is not None:
-            measures = {measure: picked(getattr(several, measure), MEASURED) for measure in ("alpha", "ac1")}
-            record[name] = {**picked(several, "items ratings"), **measures}
     return record

@@ -11,8 +11,6 @@ from merilo.commands.command import By, Command, Json, JudgeOnly, Markdown, Sect
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from merilo.commands.diagnose.page import Diagnosis
     from merilo.rendering.page import Page
 
@@ -26,7 +24,7 @@ Examples:
   merilo show runs/first --worst 5 --metric faithfulness
   merilo show runs/first --sample 17
   merilo show runs/first --by source
-  merilo show runs/first --people --by language
+  merilo show runs/first --people
 """
 _WORST = 10
 
@@ -69,7 +67,7 @@ def show(
     elif sample is not None:
         shown = _sample(run, sample, language, json=json, full=full)
     elif people:
-        shown = _people(run, by or (), full=full, json=json)
+        shown = _people(run, full=full, json=json)
     elif listed:
         shown = _worst(run, worst or _WORST, metric, language, json=json)
     elif found:
@@ -140,7 +138,7 @@ def _worst(
     return worst_record(run, found, texts) if json else worst_page(run, found, texts, page_width(), language)
 
 
-def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | dict[str, Any]:  # Any: JSON
+def _people(path: str, *, full: bool, json: bool) -> Page | dict[str, Any]:  # Any: JSON
     from merilo.commands.calibrate.human_labels import attached_file
     from merilo.commands.calibrate.people import next_step
     from merilo.commands.calibrate.run import label_agreement
@@ -152,13 +150,13 @@ def _people(path: str, by: Sequence[str], *, full: bool, json: bool) -> Page | d
     run = Run.open(path)
     if run.labels is None and any(map(asks_judge, run.manifest.metrics)):
         raise UsageError(f"No human labels are stored with {run.path}. To label some: {next_step([run])}")
-    found = label_agreement(run, attached_file(run), by=by)
-    return people_record(found) if json else people_page(found, page_width(), full=full or bool(by))
+    found = label_agreement(run, attached_file(run))
+    return people_record(found) if json else people_page(found, page_width(), full=full)
 
 
 def _check_parts(sample: str | None, *, listed: bool, people: bool, by: list[str] | None, reports: bool) -> None:
-    if by and (sample is not None or listed):
-        raise UsageError("--by shows slices of the run, or with --people where the judge errs; leave out the rest.")
+    if by and (sample is not None or listed or people):
+        raise UsageError("--by shows slices of the run; leave out the rest.")
     if (sample is not None) + listed + people > 1:
         raise UsageError("--sample, --people and --worst with --metric show different parts; use one of them.")
     if reports and (sample is not None or people):
