@@ -181,17 +181,6 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class JudgesContextsAlone(Protocol):
-    """A metric that declares whether each of its questions is about a single context, whose verdict is its evidence.
-
-    From such evidence the value over the first k contexts follows without a request: the plan of the sample with these
-    contexts only asks a part of the same questions. Metrics that read all contexts together do not declare it.
-    """
-
-    contexts_judged_alone: ClassVar[bool]
-
-
-@runtime_checkable
 class ReadsMetadata(Protocol):
     """A metric whose truth is in the metadata, such as nuggets: runs are compared over samples where it is equal."""
 

@@ -71,7 +71,6 @@ class ContextRelevance(RetrievalMetric):
     """
 
     name: ClassVar[str] = "context_relevance"
-    contexts_judged_alone = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
 
@@ -168,7 +167,6 @@ class ContextPrecision(RetrievalMetric):
     """
 
     name: ClassVar[str] = "context_precision"
-    contexts_judged_alone = True
     ranked: ClassVar[bool] = True
     not_monotone_in: ClassVar[Kinds] = frozenset({Relevance, Usefulness})
 
@@ -246,7 +244,6 @@ class ContextRanking(RetrievalMetric):
     """
 
     name = "context_ranking"
-    contexts_judged_alone = True
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Relevance})
     ranked = True

@@ -170,21 +170,6 @@ class _Described:
         return tuple([None if (count := self.counts[at]) < 0 else count for at in positions])
 
 
-def questions_digest(records: Iterable[str]) -> bytes:
-    """Return a digest of the questions of these samples, whatever their order. Raises RunError for a damaged sample.
-
-    `records`: the stored JSON of the samples. The digest covers ids, user inputs and the whole truth, not the outputs.
-    """
-    found: dict[str, bytes] = {}
-    for text in records:
-        try:
-            record: Record = _DECODE(text)[0]
-            found[record["id"]] = _digest(_values(record, _QUESTION))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RunError(f"A sample of the run is damaged ({error}); start a new run.") from error
-    return _digest(sorted(found.items()))
-
-
 def equal_inputs(first: RunScores, second: RunScores, metrics: Sequence[str]) -> frozenset[str]:
     """Return the metrics whose inputs are equal by content in both runs, on every one of the samples.
 

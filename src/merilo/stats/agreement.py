@@ -42,7 +42,7 @@ def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | 
     Raises ValueError for series of different lengths, and for a label that is not among `labels`.
     """
     check_pairs(people, judge)
-    found = [*people, *judge]
+    found: list[T] = [*people, *judge]
     known = tuple(sorted(set(found if labels is None else labels)))
     place = {label: index for index, label in enumerate(known)}
     if strange := [label for label in found if label not in place]:

@@ -1,12 +1,9 @@
 """The labelling page in a headless Chromium, which the tests start; skipped without one."""
 
 import json
-import threading
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from axe import violations
@@ -16,10 +13,9 @@ from labelled_run import STATEMENT_ROWS, contexts_rows, grade_of, judged_run, re
 
 import merilo
 from merilo.commands.calibrate.run import label_agreement
-from merilo.commands.label.page import answers_file, label_page, store_answer
+from merilo.commands.label.page import label_page
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
-from merilo.errors import UsageError
 from merilo.judging.questions import Question
 
 pytestmark = pytest.mark.slow  # they start processes
@@ -344,193 +340,3 @@ def test_hostile_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
     assert browser.run("document.querySelectorAll('img, iframe, object, embed, svg, base').length") == 0
     assert browser.run("document.querySelectorAll('[onerror], [onload], [onfocus], [style]').length") == 0
     assert browser.errors() == []
-
-
-class Server:
-    """A server of one page, which stores its answers. While `down`, it replies with an error.
-
-    `asked` counts the requests with answers, `wrong` those without the token.
-    """
-
-    def __init__(self, tasks: Path) -> None:
-        outer = self
-        self.down, self.wrong, self.asked = False, 0, 0
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.reply(200, outer.page.encode(), "text/html; charset=utf-8")
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.asked += 1
-                if self.headers["Content-Type"] != "application/json":
-                    outer.wrong += 1
-                if outer.down:
-                    self.reply(503, b"{}", "application/json")
-                    return
-                try:
-                    found = (200, {"labels": store_answer(tasks, body)})
-                except UsageError as error:
-                    found = (422, {"error": str(error)})
-                self.reply(found[0], json.dumps(found[1]).encode(), "application/json")
-
-            def reply(self, status: int, content: bytes, kind: str) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                """Write nothing."""
-
-        self.page = label_page(TaskFile(tasks).records, save="/answers")
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._http.server_address[1]}/"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-
-
-@pytest.fixture
-def served(run: merilo.Run, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
-    """A server and its tasks."""
-    tasks = tmp_path / "tasks.jsonl"
-    label_run(run, tasks, samples=12, items=1)
-    with Server(tasks) as server:
-        yield server, tasks
-
-
-def stored(tasks: Path, annotator: str = "ann") -> list[str]:
-    """The labels that the server has stored, in the order of the tasks."""
-    path = answers_file(tasks, annotator)
-    return [each["label"] for each in read_tasks(path) if each["label"]] if path.exists() else []
-
-
-def test_every_answer_is_posted_at_once(browser: Browser, served: tuple[Server, Path]) -> None:
-    """Answers and undo reach the server as they are given; another browser of the annotator has them."""
-    server, tasks = served
-    browser.visit(server.address)
-    begin(browser)
-    for key in "012":
-        browser.key(key)
-    browser.wait(f"{STATE} === 'Saved'")
-    assert stored(tasks) == ["0", "1", "2"]
-    browser.key("u")
-    browser.wait(f"{STATE} === 'Saved'")
-    assert stored(tasks) == ["0", "1"]
-    forget(browser)
-    browser.visit(server.address)
-    begin(browser)
-    assert progress(browser) == "2 of 12"
-    assert server.wrong == 0
-    assert browser.errors() == []
-
-
-def test_answers_wait_while_the_server_is_down(browser: Browser, served: tuple[Server, Path]) -> None:
-    """Answers that could not be saved are shown as such, survive a reload, and are sent once the server answers."""
-    server, tasks = served
-    browser.visit(server.address)
-    begin(browser)
-    server.down = True
-    for key in "01":
-        browser.key(key)
-    browser.wait(f"{STATE}.startsWith('Not saved: the server does not answer. 2 answers waiting')")
-    assert stored(tasks) == []
-    browser.visit(server.address)
-    browser.wait(TASK)
-    assert progress(browser) == "2 of 12"
-    asked = server.asked
-    server.down = False
-    browser.wait(f"{STATE} === 'Saved'")
-    assert server.asked > asked
-    assert stored(tasks) == ["0", "1"]
-
-
-def test_a_refused_answer_is_shown(browser: Browser, served: tuple[Server, Path]) -> None:
-    """An answer that the server refuses is reported with its reason, and blocks no other answer."""
-    server, tasks = served
-    browser.visit(server.address)
-    begin(browser)
-    lines = tasks.read_text(encoding="utf-8").splitlines(keepends=True)
-    tasks.write_text("".join(lines[1:]), encoding="utf-8")
-    browser.key("0")
-    browser.wait(f"{STATE}.startsWith('Not saved: The page is not of these tasks')")
-    browser.key("1")
-    end = time.monotonic() + 20
-    while stored(tasks) != ["1"]:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    browser.wait(f"{STATE}.startsWith('Not saved: ')")
-    forget(browser)
-
-
-def test_what_waits_belongs_to_its_annotator(browser: Browser, served: tuple[Server, Path]) -> None:
-    """Answers that wait while another name is asked for are sent under no other name, and not forgotten."""
-    server, tasks = served
-    browser.visit(server.address)
-    forget(browser)
-    browser.visit(server.address)
-    begin(browser)
-    server.down = True
-    browser.key("1")
-    browser.wait(f"{STATE}.startsWith('Not saved: the server does not answer')")
-    press(browser, "ann")
-    asked = server.asked
-    server.down = False
-    browser.run("dispatchEvent(new Event('online'))")
-    begin(browser, "bob")
-    assert progress(browser) == "0 of 12"
-    assert server.asked == asked + 1  # the labels of bob
-    press(browser, "bob")
-    people = browser.run("[...document.querySelectorAll('.people button')].map(e => e.textContent)")
-    assert people == ["ann 1 of 12", "bob 0 of 12"]
-    press(browser, "ann 1 of 12")
-    browser.wait(f"{TASK} && {STATE} === 'Saved'")
-    assert (stored(tasks), stored(tasks, "bob")) == (["1"], [])
-
-
-def test_a_slow_server_mixes_no_annotators(browser: Browser, served: tuple[Server, Path]) -> None:
-    """If another annotator is chosen before the labels of the first arrive, they are not shown as theirs."""
-    server, tasks = served
-    store_answer(tasks, json.dumps({"annotator": "ann", "task": read_tasks(tasks)[0]["task"], "label": "1"}).encode())
-    browser.visit(server.address)
-    forget(browser)
-    browser.visit(server.address)
-    browser.run(
-        "(real => { window.waiting = []; window.fetch = (...given) => JSON.parse(given[1].body).annotator === 'ann' "
-        "? new Promise(done => waiting.push(() => done(real(...given)))) : real(...given); })(window.fetch)"
-    )
-    for letter in "ann":
-        browser.key(letter)
-    browser.key("Enter")
-    browser.wait("waiting.length")
-    browser.run("document.querySelector('#name').value = 'bob'; document.querySelector('form').requestSubmit()")
-    browser.wait(TASK)
-    browser.run("waiting[0]()")
-    browser.run("new Promise(done => setTimeout(done, 300))")
-    assert browser.run("document.querySelector('.name').textContent") == "bob"
-    assert progress(browser) == "0 of 12"
-    browser.key("2")
-    assert progress(browser) == "1 of 12"
-
-
-def test_answers_that_the_server_lost_are_noticed(browser: Browser, served: tuple[Server, Path]) -> None:
-    """If the annotator's file is deleted meanwhile, the page says so and still has all answers to download."""
-    server, tasks = served
-    browser.visit(server.address)
-    forget(browser)
-    browser.visit(server.address)
-    begin(browser)
-    for key in "012":
-        browser.key(key)
-    browser.wait(f"{STATE} === 'Saved'")
-    answers_file(tasks, "ann").unlink()
-    browser.key("1")
-    browser.wait(f"{STATE}.startsWith('The server no longer has 3 answers of this page')")
-    assert progress(browser) == "4 of 12"

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,11 +11,9 @@ from pathlib import Path
 import pytest
 from axe import as_opened, violations
 from browser import Browser
-from going_run import Going
 from graded_runs import graded
 from uvicorn import Config, Server
 
-from merilo.commands.label.run import label_run
 from merilo.commands.view.app import create_app
 from merilo.commands.view.run import _listening, _page_that_opens
 
@@ -68,8 +65,6 @@ def test_the_printed_address_lets_a_browser_in(browser: Browser, runs: Path) -> 
             let_in(browser, file)
         browser.run("setTimeout(() => location.reload()); window.old = true")
         browser.wait("!window.old && document.querySelector('h1')?.textContent === 'Runs'")
-        browser.visit(f"{address}progress")
-        assert '"version"' in browser.run("document.body.textContent")
         assert browser.run("document.cookie") == ""
 
 
@@ -146,20 +141,6 @@ def test_axe_finds_nothing_in_the_list(browser: Browser, axe: str, runs: Path) -
         assert violations(browser, axe, address, [(as_opened, "html")]) == []
 
 
-def test_a_new_run_appears_and_the_choice_stays(browser: Browser, runs: Path) -> None:
-    """The list loads itself again if a run is added, and keeps what was chosen and filtered."""
-    with served(browser, runs) as address:
-        browser.visit(address)
-        browser.run("document.querySelector('[aria-label=\"Choose first\"]').click()")
-        browser.run("(e => { e.value = 'fir'; e.dispatchEvent(new Event('input')) })(document.querySelector('#find'))")
-        shutil.copytree(runs / "first", runs / "firm")
-        browser.run("document.dispatchEvent(new Event('visibilitychange')); 0")  # does not wait for the next poll
-        browser.wait("[...document.querySelectorAll('.runs tbody tr')].length === 5")
-        assert sorted(browser.run(NAMES)) == ["firm", "first"]
-        assert browser.run("document.querySelector('[aria-label=\"Choose first\"]').checked") is True
-        assert browser.errors() == []
-
-
 def test_without_scripts_runs_can_be_compared(browser: Browser, runs: Path) -> None:
     """With scripts off, the list is complete, and the form leads to the comparison."""
     with served(browser, runs) as address:
@@ -171,43 +152,3 @@ def test_without_scripts_runs_can_be_compared(browser: Browser, runs: Path) -> N
             browser.run(f"document.querySelector('[aria-label=\"Choose {name}\"]').checked = true")
         browser.run("document.querySelector('#compare').click()")
         browser.wait("document.querySelector('h1')?.textContent === 'second against first'")
-
-
-def test_progress_is_live(browser: Browser, runs: Path) -> None:
-    """The row of a run in progress counts its samples without a reload, and has its means when it is finished."""
-    with served(browser, runs) as address:
-        run = Going(runs / "going")
-        try:
-            browser.size(1440)
-            browser.visit(address)
-            browser.wait("document.querySelector('.live span')?.textContent.startsWith('0 of 8 samples')")
-            browser.run("window.same = true")
-            run.released = 2
-            browser.wait("document.querySelector('.live span').textContent.startsWith('2 of 8 samples (25%)')")
-            assert browser.run("document.querySelector('.live progress').value") == 2
-            assert browser.run("window.same") is True
-        finally:
-            run.finish()
-        browser.wait("!document.querySelector('.live') && document.querySelectorAll('.runs tbody tr').length === 5")
-        assert browser.run("document.querySelector('.finished .num b').textContent") == "1.000"
-        assert browser.errors() == []
-
-
-def test_labels_lead_to_the_corrected_numbers(browser: Browser, tmp_path: Path) -> None:
-    """From the list to the tasks, answers by keyboard, and one click to the comparison that they correct."""
-    pair = [graded(tmp_path / name, {f"s{at}": [at % 3] for at in range(24)}) for name in ("a", "b")]
-    label_run(pair[0], tmp_path / "tasks.jsonl", samples=24, other=pair[1])
-    with served(browser, tmp_path) as address:
-        browser.visit(address)
-        browser.run("document.querySelector('.tasks a').click()")
-        browser.wait("document.querySelector('#name')")
-        browser.run("document.querySelector('#name').value = 'ann'; document.querySelector('form').requestSubmit()")
-        for number in range(1, 49):
-            browser.wait("document.querySelector('.task')")
-            browser.key("2")
-            browser.wait(f"!document.querySelector('.task') || document.querySelector('progress').value === {number}")
-        browser.wait("document.querySelector('.state').textContent === 'Saved'")
-        browser.run("[...document.querySelectorAll('button')].find(e => e.textContent.startsWith('Show the')).click()")
-        browser.wait("location.pathname.endsWith('/compare/') && document.querySelector('h1')")
-        assert "corrected" in browser.run("document.body.textContent")
-        assert browser.errors() == []

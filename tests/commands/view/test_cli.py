@@ -61,13 +61,13 @@ def get(port: int, path: str, **headers: str) -> tuple[int, str]:
 def test_serves_until_it_is_stopped(server: Started) -> None:
     """It serves the list and reports to whoever has the printed address, and Ctrl-C ends it with exit code 0."""
     process, port, secret = server
-    assert get(port, "/")[0] == get(port, "/progress")[0] == 403
+    assert get(port, "/")[0] == get(port, "/compare/")[0] == 403
     status, page = get(port, f"/{secret}/")
     assert status == 200
     address = re.search(r'href="(runs/\w+)"', page)
     assert address is not None
     assert get(port, f"/{secret}/{address[1]}")[0] == 200
-    assert get(port, f"/{secret}/progress")[0] == 200
+    assert get(port, f"/{secret}/")[0] == 200
     assert get(port, f"/{secret}/runs/../../../../etc/passwd")[0] == 404
     if sys.platform == "linux":
         with closing(socket.socket()) as elsewhere:

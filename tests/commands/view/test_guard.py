@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 from asgi import HOST, LET_IN, ask
 from each_case import each_case
-from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from merilo.commands.view import app as module
-from merilo.commands.view.app import MAX_BODY, PAGES, Asked, Page, Site, create_app, own_hosts
+from merilo.commands.view.app import MAX_BODY, create_app, own_hosts
 
 SECRET = "token"  # noqa: S105  made up
 OWN = ("Host", HOST)
@@ -58,7 +56,7 @@ def test_own_requests_are_answered(app: ASGIApp, headers: list[tuple[str, str]])
         [OWN, ("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")],
     ],
 )
-@each_case("address", ["/", "/progress", "/unknown"])
+@each_case("address", ["/", "/unknown"])
 def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tuple[str, str]]) -> None:
     """Any other Host or Origin, and what another site makes a browser load, is refused on every address."""
     found = ask(app, address, headers=headers)
@@ -70,7 +68,7 @@ def test_other_requests_are_refused(app: ASGIApp, address: str, headers: list[tu
 @each_case("first", ["", "/tokem", "/TOKEN", "/token%00", "//token", "/./token", "/x/token", "/\xe9"])
 def test_every_request_needs_the_secret(app: ASGIApp, method: str, first: str) -> None:
     """Pages, data and writes are refused without it, on every address, also a preflight and what is missing."""
-    for address in ("/", "/progress", "/labels/1", "/unknown", "/?token=token"):
+    for address in ("/", "/labels/1", "/unknown", "/?token=token"):
         found = ask(app, address, method, headers=[OWN, ("Cookie", "merilo-8642=token")], first=first)
         assert (found.status, "set-cookie" in found.headers) == (403, False)
         assert "Open the whole address that merilo view printed" in found.text
@@ -79,25 +77,8 @@ def test_every_request_needs_the_secret(app: ASGIApp, method: str, first: str) -
 
 def test_no_page_holds_the_secret(app: ASGIApp) -> None:
     """Links are relative, so a page that is saved or sent to others lets nobody in."""
-    assert all(SECRET not in ask(app, address).text for address in ("/", "/unknown", "/progress"))
+    assert all(SECRET not in ask(app, address).text for address in ("/", "/unknown"))
     assert f"/{SECRET}" == LET_IN
-
-
-def test_a_page_that_writes_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row with the method POST gets the names in its path and its body, after the checks."""
-    received: list[Asked] = []
-
-    def save(site: Site, asked: Asked) -> Response:
-        del site
-        received.append(asked)
-        return JSONResponse({})
-
-    monkeypatch.setattr(module, "PAGES", (*PAGES, Page("/notes/{task}", save, "POST")))
-    app = create_app(tmp_path, SECRET, 8642)
-    assert ask(app, "/notes/7", "POST", body=b"{}", first="").status == 403
-    assert received == []
-    assert ask(app, "/notes/7", "POST", body=b"{}").status == 200
-    assert received == [Asked({"task": "7"}, [], b"{}")]
 
 
 def test_the_secret_does_not_replace_the_other_checks(app: ASGIApp) -> None:
@@ -112,7 +93,7 @@ def test_the_secret_does_not_replace_the_other_checks(app: ASGIApp) -> None:
         assert ask(app, "/", "POST", headers=[OWN, other, *linked]).status == 403
 
 
-@each_case("address", ["/", "/progress", "/unknown", "/runs/0", "/compare/"])
+@each_case("address", ["/", "/unknown", "/runs/0", "/compare/"])
 @each_case("host", [HOST, "evil.example"])
 def test_every_response_has_the_security_headers(app: ASGIApp, address: str, host: str) -> None:
     """Pages, data, errors and refusals have a strict policy, and may not be framed, stored or read by others."""

@@ -1,13 +1,11 @@
 """The pages of `merilo view`: list, report, comparison, errors."""
 
-import json
 import os
 import re
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from urllib.parse import urljoin
 
 import pytest
@@ -22,7 +20,6 @@ from merilo.commands.view import catalog
 from merilo.commands.view.app import create_app
 from merilo.commands.view.catalog import ViewedRun
 from merilo.commands.view.html import _columns
-from merilo.errors import RunError
 
 GRADES = {"a": [2, 1], "b": [0], "c": [FAILS], "d": [2]}
 HOSTILE = "<img src=x onerror=canary()>\u202e'\" &amp;"
@@ -71,7 +68,6 @@ def test_the_list_shows_runs_and_means(runs: Path) -> None:
     assert page.text.count("4 samples \u00b7 judge scripted:graded_runs.judge \u00b7 1 failed") == 2
     assert "<b>0.583</b>" in page.text
     assert "<b>0.917</b>" in page.text
-    assert "over the same 4 questions" not in page.text  # two names are two systems, not a trend
 
 
 def test_metrics_without_a_judge_are_in_the_list() -> None:
@@ -86,14 +82,6 @@ def test_metrics_without_a_judge_are_in_the_list() -> None:
 
     assert columns([*judged, "id_recall", "nDCG"]) == [*judged[:4], "id_recall", "nDCG"]
     assert columns(judged) == judged
-
-
-def test_a_trend_follows_the_list(runs: Path) -> None:
-    """Runs of one name over the same questions are a trend, below the list."""
-    for number, name in enumerate(("first", "second"), start=1):
-        (runs / name).rename(runs / f"system-{number}")
-    page = ask(app_of(runs), "/").text
-    assert page.index("</table>") < page.index("system: 2 runs over the same 4 questions")
 
 
 def test_a_report_is_that_of_the_command(runs: Path) -> None:
@@ -171,7 +159,6 @@ def test_a_damaged_run_is_a_row(runs: Path, name: str, content: bytes | None) ->
         assert own.status == 422
         assert "This cannot be shown" in own.text
     assert ask(app, found["second"]).status == 200
-    assert ask(app, "/progress").status == 200
 
 
 def test_an_unreadable_run_has_its_reason(runs: Path) -> None:
@@ -196,46 +183,6 @@ def test_whatever_reading_raises_is_a_row(runs: Path, monkeypatch: pytest.Monkey
     page = ask(app_of(runs), "/")
     assert "ZeroDivisionError: &lt;b&gt;" in page.text
     assert sorted(links(page)) == ["first", "second"]
-
-
-def test_a_run_that_is_slow_to_read_hides_no_other(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that takes longer than the list waits is a row that says so, until it has been read."""
-    reading, released = catalog.listed_run, Event()
-
-    def slow(path: Path) -> object:
-        if path.name == "first":
-            released.wait()
-        return reading(path)
-
-    monkeypatch.setattr(catalog, "listed_run", slow)
-    monkeypatch.setattr(catalog, "_WAIT_S", 0.1)
-    app = app_of(runs)
-    page = ask(app, "/")
-    assert sorted(links(page)) == ["first", "second"]
-    assert ask(app, links(page)["second"]).status == 200
-    assert page.text.count("This run takes unusually long to read.") == 1
-    released.set()
-    monkeypatch.setattr(catalog, "_WAIT_S", 20.0)
-    assert "unusually long" not in ask(app, "/").text
-
-
-def test_few_slow_runs_are_read_at_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each slow run takes memory, so the others wait until one of them has been read."""
-    released, begun = Event(), []
-
-    def slow(path: Path) -> object:
-        begun.append(path)
-        released.wait()
-        raise RunError("no run")
-
-    for number in range(20):
-        shutil.copytree(runs / "first", runs / f"copy{number}")
-    monkeypatch.setattr(catalog, "listed_run", slow)
-    monkeypatch.setattr(catalog, "_WAIT_S", 0.01)
-    page = ask(app_of(runs), "/")
-    released.set()
-    assert page.text.count("This run takes unusually long to read.") == 22
-    assert len(begun) == 4
 
 
 def test_whatever_a_page_raises_is_a_page(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,17 +247,13 @@ def test_a_report_is_made_once(runs: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_list_follows_the_directory(runs: Path) -> None:
-    """A new run appears, a deleted one goes, and the version that pages poll changes with each."""
+    """A new run appears, and a deleted one goes."""
     app = app_of(runs)
-    versions = [ask(app, "/progress").json["version"]]
-    assert ask(app, "/progress").json["version"] == versions[0]
+    assert sorted(links(ask(app, "/"))) == ["first", "second"]
     shutil.copytree(runs / "first", runs / "below" / "third")
     assert sorted(links(ask(app, "/"))) == ["below/third", "first", "second"]
-    versions.append(ask(app, "/progress").json["version"])
     shutil.rmtree(runs / "second")
     assert sorted(links(ask(app, "/"))) == ["below/third", "first"]
-    versions.append(ask(app, "/progress").json["version"])
-    assert len(set(versions)) == 3
 
 
 def test_one_run_and_no_run(runs: Path, tmp_path: Path) -> None:
@@ -330,10 +273,3 @@ def test_the_newest_comes_first(runs: Path) -> None:
     page = ask(app_of(runs), "/")
     assert list(links(page)) == ["first", "second"]
     assert f'<time datetime="2026-03-01T10:00:00+00:00">{now.astimezone():%Y-%m-%d %H:%M}</time>' in page.text
-
-
-def test_progress_is_json(runs: Path) -> None:
-    """The data that pages poll have a version and the runs in progress, none here."""
-    found = ask(app_of(runs), "/progress")
-    assert found.headers["content-type"] == "application/json"
-    assert json.loads(found.body)["runs"] == {}

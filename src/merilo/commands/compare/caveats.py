@@ -7,7 +7,6 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.compare.matching import CONTEXTS, MAX_CUT_PAIRS
 from merilo.commands.compare.result import Row
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
 UNCHECKED: Final = "no one has checked the judge"
 NEEDED: Final = f"{DECIDING_LABELLED} are needed to correct"
-OF_VERDICT: Final = frozenset({"not-shown-cut", "more-needed"})
+OF_VERDICT: Final = frozenset({"more-needed"})
 """Codes of leading caveats that depend on the verdict of their row."""
 MANY_ABSENT: Final = 0.05
 """The share of a run's samples that another run lacks, above which a warning names it."""
@@ -82,7 +81,6 @@ class Pair:
     labels: PairedLabels
     differing: Sequence[str]
     policy: Policy
-    same_contexts: Mapping[str, Comparison]
     several: bool = False
     """True if the pair is one of several, so that its notes name the runs."""
     _equal: list[frozenset[str]] = field(default_factory=list["frozenset[str]"])
@@ -174,18 +172,10 @@ class Pair:
 
     def _beside(self, metric: str, found: Comparison, said: Verdict | None) -> Iterator[Caveat]:
         """Yield what is shown with the verdict `said`."""
-        cut, corrected = self.same_contexts.get(metric), found.by_judge is not None
         if said in DECIDED and found.counts.left_out:
             one_sided = f"{count(found.counts.left_out, 'sample')} scored in one run only"
             yield Caveat("holds-at-worst", f"holds even if the {one_sided} had the least favourable scores")
-        # Labels correct the difference, but not that over the same number of contexts.
-        if said in DECIDED and not corrected and cut is not None and cut.difference is not None:
-            low, high = cut.interval.ends or (0.0, 0.0)
-            if not (low > 0 if (found.difference or 0.0) > 0 else high < 0):
-                where = f"where the difference is {_of_pairs(cut)}"
-                text = f"not shown with the same number of contexts per sample, {where}"
-                yield Caveat("not-shown-cut", text, Level.LEADS)
-        if found.labelled and not corrected:
+        if found.labelled and found.by_judge is None:
             text = f"{metric} has {count(found.labelled, 'labelled question')}; {NEEDED} it"
             yield Caveat("few-labels", text, Level.LEADS)
         if (errors := self._errors(metric)) is not None:
@@ -197,11 +187,7 @@ class Pair:
 
     def _notes(self, metric: str, found: Comparison) -> Iterator[Caveat]:
         """Yield what is in the notes."""
-        (run, base), cut = self.columns[metric], self.same_contexts.get(metric)
-        if cut is not None:
-            facts = "first_mean=second second_mean=first difference interval=interval.ends p pairs=counts.pairs"
-            text = "" if cut.difference is None else _cut(cut, found)
-            yield Caveat("same-contexts", text, topic=CONTEXTS, facts=picked(cut, facts))
+        run, base = self.columns[metric]
         if found.correction is not None:
             yield _labelled(found, found.correction)
         if found.interval.remark:
@@ -330,22 +316,6 @@ def _labelled(found: Comparison, correction: PairedCorrection) -> Caveat:
     names = "labelled human_difference=human tuning difference=judged.difference interval=judged.interval.ends"
     facts = {**picked(correction, f"{names} p=judged.p"), "first_mean": base, "second_mean": run}
     return Caveat("labelled", text, topic=HUMAN_LABELS, facts=facts)
-
-
-def _cut(cut: Comparison, found: Comparison) -> str:
-    """Return the means and the difference over the same number of contexts."""
-    alone = "" if found.by_judge is None else f", {BY_JUDGE}"
-    sampled = "a random sample of " if found.counts.pairs > MAX_CUT_PAIRS else ""
-    return (
-        f"{number(cut.second)} and {number(cut.first)}, difference {_of_pairs(cut)}, with the same number of contexts "
-        f"per sample ({sampled}{count(cut.counts.pairs, 'pair')}{alone})"
-    )
-
-
-def _of_pairs(each: Comparison) -> str:
-    """Return the difference with its interval, which equal pairs do not have."""
-    equal = each.counts.ties == each.counts.pairs
-    return f"{signed(each.difference)}{', all pairs equal' if equal else f' ({between(each.interval.ends)})'}"
 
 
 def _missing(found: Comparison, names: tuple[str, str], policy: Policy) -> str:

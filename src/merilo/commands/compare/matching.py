@@ -1,31 +1,25 @@
-"""The metrics and samples that runs have in common, also over the same number of contexts.
+"""The metrics and samples that runs have in common, and their numbers of contexts.
 
 Imported scores count as their definition, if it is known.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.errors import DataError, UsageError
-from merilo.metrics.base import Score
 from merilo.metrics.registry import asks_judge
 from merilo.results.estimate import Caveat
-from merilo.results.judged_samples import scores_of_first
 from merilo.runs.run import metric_in
-from merilo.stats.compare import compare
-from merilo.stats.intervals import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.metrics.base import Undefined
     from merilo.results.sample_detail import SampleDetail
     from merilo.results.scores import RunScores
     from merilo.runs.run import Run
     from merilo.stats.column import Column
-    from merilo.stats.compare import Comparison, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,87 +196,26 @@ def _scale(column: Column) -> str:
     return f"{low:g} to {high:g}, {'higher' if column.higher_is_better else 'lower'} is better"
 
 
-# -- the same number of contexts -----------------------------------------------------------------------
+# -- the number of contexts ---------------------------------------------------------------------------
 
-
-MAX_CUT_PAIRS: Final = 5_000
-"""Maximum number of pairs to compare over the same number of contexts; of more, a random sample is compared."""
-CONTEXTS: Final = "Different numbers of contexts"
+_CONTEXTS: Final = "Different numbers of contexts"
 _READ_BOTH: Final = (
     "fewer contexts tend to raise relevance and precision, and to lower recall and sufficiency; compare both kinds"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SameContexts:
-    """The comparisons over the same number of contexts of runs that differ in it."""
+def context_numbers(names: Sequence[str], counts: Sequence[Sequence[int | None]]) -> tuple[Caveat, ...]:
+    """Return the mean number of contexts of a base and a run; empty if the numbers are equal in all samples.
 
-    caveats: tuple[Caveat, ...] = ()
-    """The mean numbers of contexts; empty if the numbers are equal in all samples."""
-    comparisons: Mapping[str, Comparison] = field(default_factory=dict[str, "Comparison"])
-    """By metric, the run minus the base; only metrics that judge each context alone and whose scores the evidence
-    explains.
+    `counts`: by run, the number of contexts of each common sample; empty if both runs have the same samples.
     """
-
-
-def by_same_contexts(
-    scores: tuple[RunScores, RunScores],
-    names: tuple[str, str],
-    counts: Sequence[Sequence[int | None]],
-    policy: Policy,
-) -> SameContexts:
-    """Compare a run with the base over the same number of contexts, if their numbers differ.
-
-    `scores`: of the same samples in one order. `counts`: by run, the number of contexts of each of these samples; empty
-    if both runs have the same samples.
-    """
-    if not counts:
-        return SameContexts()
-    chosen = _sampled(len(scores[0].ids))
-    some = [each.at(chosen) for each in scores] if chosen else scores
-    lengths = [[each[at] for at in chosen] for each in counts] if chosen else counts
-    both = [(a, b) for a, b in zip(*counts, strict=True) if a is not None and b is not None]
+    both = [(a, b) for a, b in zip(*counts, strict=True) if a is not None and b is not None] if counts else []
     if all(a == b for a, b in both):
-        return SameContexts()
+        return ()
     first, second = (sum(each) / len(both) for each in zip(*both, strict=True))
     text = f"{first:.2f} in {names[0]}, {second:.2f} in {names[1]}"
     facts = {"first": names[0], "second": names[1], "first_mean": first, "second_mean": second, "samples": len(both)}
-    caveats = (
-        Caveat("context-numbers", text, topic=CONTEXTS, about="mean per sample", facts=facts),
-        Caveat("how-to-read", _READ_BOTH, topic=CONTEXTS, about="how to read"),
+    return (
+        Caveat("context-numbers", text, topic=_CONTEXTS, about="mean per sample", facts=facts),
+        Caveat("how-to-read", _READ_BOTH, topic=_CONTEXTS, about="how to read"),
     )
-    if not any(a != b and min(a, b) for a, b in both):  # without any context there is nothing to cut to
-        return SameContexts(caveats)
-    base, run = _cut(some[0], lengths[0], lengths[1]), _cut(some[1], lengths[1], lengths[0])
-    pairs = {metric: (run[metric], base[metric]) for metric in base if metric in run}
-    return SameContexts(caveats, compare(pairs, primary=(), clusters=some[0].clusters, undefined=policy))
-
-
-def _sampled(samples: int) -> tuple[int, ...]:
-    """Return the positions to compare, in order; empty to compare all."""
-    if samples <= MAX_CUT_PAIRS:
-        return ()
-    import numpy as np
-
-    return tuple(np.sort(np.random.default_rng(SEED).choice(samples, MAX_CUT_PAIRS, replace=False)).tolist())
-
-
-def _cut(scores: RunScores, own: Sequence[int | None], other: Sequence[int | None]) -> dict[str, Column]:
-    """Return the columns over at most as many contexts as the other run has."""
-    lengths = {
-        sample: b
-        for sample, a, b in zip(scores.ids, own, other, strict=True)
-        if a is not None and b is not None and b < a
-    }
-    places = {sample: place for place, sample in enumerate(scores.ids)}
-    texts = tuple(text for text in scores.columns if text in scores.run.manifest.metrics)  # not imported ones
-    found = scores_of_first(scores.run, texts, lengths)
-    return {metric: _with(scores.columns[metric], outcomes, places) for metric, outcomes in found.items()}
-
-
-def _with(column: Column, outcomes: Mapping[str, Score | Undefined], places: Mapping[str, int]) -> Column:
-    values, scored = column.values.copy(), column.scored.copy()
-    for sample, outcome in outcomes.items():
-        values[places[sample]] = outcome.value if isinstance(outcome, Score) else 0.0
-        scored[places[sample]] = isinstance(outcome, Score)
-    return replace(column, values=values, scored=scored)

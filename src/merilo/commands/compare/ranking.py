@@ -62,9 +62,7 @@ class Runs:
             columns = {metric: (two.columns[metric], one.columns[metric]) for metric in one.columns}
             columns |= labels.columns
             names, several = (self.names[base], self.names[run]), len(self.scores) > 2
-            self._pairs[base, run] = Pair(
-                both, names, columns, labels, self.differing, self.policy, {}, several=several
-            )
+            self._pairs[base, run] = Pair(both, names, columns, labels, self.differing, self.policy, several=several)
         return self._pairs[base, run]
 
     def _labels(self, base: RunScores, run: RunScores) -> PairedLabels:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from merilo.commands.compare.caveats import of_all
 from merilo.commands.compare.matching import (
-    SameContexts,
-    by_same_contexts,
+    context_numbers,
     import_notes,
     in_common,
     metric_names,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from merilo.commands.compare.matching import MetricNames
     from merilo.commands.compare.result import Ranking, Row
+    from merilo.results.estimate import Caveat
     from merilo.runs.run import Run
 
 
@@ -94,7 +94,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
     several = Runs(matching, names, differing, policy, wanted.judge_only)
     rankings: list[Ranking] = []
-    contexts = SameContexts()
+    contexts: tuple[Caveat, ...] = ()
     if len(runs) > 2 or wanted.within is not None:
         against = None if wanted.against is None else _place(wanted.against, measured, names)
         tried = (several.ranking(metric, wanted.within, against) for metric in metrics_of_choice(metrics, primary))
@@ -104,8 +104,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         notes = [note for row in rankings[0].rows for note in several.pair(rankings[0].best, row.other).labels.notes]
     else:
         pair = several.pair(0, 1)
-        contexts = by_same_contexts(pair.scores, pair.names, questions.contexts, policy)
-        pair = replace(pair, same_contexts=contexts.comparisons)
+        contexts = context_numbers(names, questions.contexts)
         rows = [pair.row(metric, 1, found) for metric, found in pair.compared(metrics, primary=primary).items()]
         notes = [*pair.labels.notes]
     by = _moved_by(rankings[0].rows if rankings else rows)
@@ -128,7 +127,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
         moved_by=by if movers else None,
         moved=shown,
         movers=movers,
-        caveats=(*contexts.caveats, *of_all(sides, differing, noted, chosen.left_out)),
+        caveats=(*contexts, *of_all(sides, differing, noted, chosen.left_out)),
         undefined=policy,
         cluster=(wanted.cluster or measured[0].manifest.cluster) if matching[0].clusters is not None else None,
         clusters=matching[0].clusters,

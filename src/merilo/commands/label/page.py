@@ -1,37 +1,30 @@
 """The labelling page: one HTML file with tasks of `merilo label`, to be answered in a browser.
 
 It has the questions and texts that the terminal form shows, and no verdict, score or path of a run. Answers are saved
-in the browser, or sent to a server that stores them with `store_answer`. Without scripts it lists the tasks.
+in the browser. Without scripts it lists the tasks.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from contextlib import suppress
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.label.task_file import READ, Key, TaskFile, keys_of, meant, named, open_task, range_of
+from merilo.commands.label.task_file import READ, TaskFile, keys_of, named, open_task, range_of
 from merilo.commands.label.tasks import (
     ASSUMED_S,
     COLUMNS,
     PAUSE_S,
     SETTLED,
-    first_ticket,
     labelling_time,
-    read_seconds,
     things_of,
 )
 from merilo.data.sanitize import clean, command
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError
 from merilo.numbers import count
 from merilo.rendering.markup import page, write_page
 from merilo.rendering.page import Page
-from merilo.runs.files import writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,12 +49,10 @@ def write_label_page(path: str | PathLike[str], records: Sequence[Mapping[str, o
     write_page(Path(path), label_page(records))
 
 
-def label_page(records: Sequence[Mapping[str, object]], *, save: str | None = None) -> str:
+def label_page(records: Sequence[Mapping[str, object]]) -> str:
     """Return the page for these tasks, in their order; equal arguments give an equal page.
 
-    `records`: as in `TaskLine.record` and `TaskFile.records`. `save`: the address on the server of the page that stores
-    an answer; None if answers stay in the browser and are downloaded as a file. Raises DataError if no task needs an
-    answer.
+    `records`: as in `TaskLine.record` and `TaskFile.records`. Raises DataError if no task needs an answer.
     """
     tasks = [open_task(place, record) for place, record in enumerate(records)]
     asked = [task for task in tasks if task is not None]
@@ -70,18 +61,15 @@ def label_page(records: Sequence[Mapping[str, object]], *, save: str | None = No
     texts = [sorted(task.texts, key=lambda each: each[0] in READ) for task in asked]
     return page(
         "label.html",
-        {"tasks": _data(records, tasks, save)},
+        {"tasks": _data(records, tasks)},
         scripts=("label.js",),
         sheet="label.css",
-        served=save is not None,
         tasks=list(zip(asked, texts, strict=True)),
         named=named,
     )
 
 
-def _data(
-    records: Sequence[Mapping[str, object]], tasks: Sequence[OpenTask | None], save: str | None
-) -> dict[str, Any]:  # Any: JSON
+def _data(records: Sequence[Mapping[str, object]], tasks: Sequence[OpenTask | None]) -> dict[str, Any]:  # Any: JSON
     forms: list[dict[str, Any]] = []  # Any: JSON
     form_of: list[int] = []
     for task in tasks:
@@ -103,7 +91,6 @@ def _data(
         "questions": len({task.sample for task in tasks if task is not None}),
         "assumed": ASSUMED_S,
         "pause": PAUSE_S,
-        "save": save,
     }
 
 
@@ -111,107 +98,6 @@ def _form(task: OpenTask) -> dict[str, Any]:  # Any: JSON
     """Return how a task is answered: by keys, or by a number in a range (None for an end without a limit)."""
     low, high = (end if isfinite(end) else None for end in range_of(task))
     return {"keys": [(key.typed, key.label, key.meaning) for key in keys_of(task, _TAKEN)], "low": low, "high": high}
-
-
-MAX_BYTES: Final = 4096
-"""Bytes that one answer may have."""
-_LONGEST_NAME: Final = 60
-_FIELDS: Final = frozenset({"annotator", "task", "label", "seconds"})
-_PLAIN_NAME: Final = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
-_WRITING: Final = Lock()
-
-
-def store_answer(tasks: Path, body: bytes) -> dict[str, str]:
-    """Store one answer of a labelling page, and return all labels of its annotator by task.
-
-    `tasks`: the file of tasks that the page was made from. `body`: the page's request, a JSON object with `annotator`,
-    and `task` and `label` unless it only asks for the labels; an empty label removes one. It may have `seconds`. The
-    answer is on disk, in `answers_file`, before the function returns. Raises UsageError for any other body, DataError
-    if a file has no tasks, RunError if the answer could not be stored and may be sent again.
-    """
-    annotator, task, label, seconds = _read(body)
-    with _WRITING:
-        file = _opened(tasks, annotator, task)
-        if task is not None:
-            place = next((at for at, each in enumerate(file.tasks) if each.id == task), None)
-            if place is None:
-                raise _unknown(task, tasks, file)
-            file.answer(place, _label(file.tasks[place], label), annotator, seconds)
-    own = file.tasks if file.path != tasks else []
-    return {each.id: each.label for each in own if each.label}
-
-
-def answers_file(tasks: Path, annotator: str) -> Path:
-    """Return the file, next to the tasks, that has the answers of one annotator."""
-    # Names that differ only in case or in characters that a file name cannot have must not share a file.
-    short = annotator
-    if not _PLAIN_NAME.fullmatch(annotator):
-        letters = re.sub(r"[^a-z0-9]+", "-", annotator.lower(), flags=re.ASCII).strip("-")[:30]
-        short = f"{letters or 'annotator'}-{blake2b(annotator.encode(), digest_size=4).hexdigest()}"
-    return tasks.with_name(f"{tasks.stem}.{short}{tasks.suffix}")
-
-
-def answer_files(tasks: Path) -> list[Path]:
-    """Return the files of all annotators of these tasks, by name."""
-    prefix, ticket = f"{tasks.stem}.", first_ticket(tasks)
-    if ticket is None:
-        return []
-    found = [
-        path
-        for path in tasks.parent.iterdir()
-        if path.suffix == tasks.suffix and path.stem.startswith(prefix) and "." not in path.stem[len(prefix) :]
-    ]
-    return sorted(path for path in found if path.is_file() and first_ticket(path) == ticket)
-
-
-def _read(body: bytes) -> tuple[str, str | None, str, float | None]:
-    """Return annotator, task, label and seconds of a request. Raises UsageError."""
-    if len(body) > MAX_BYTES:
-        raise UsageError(f"The answer is too long: {len(body):,} bytes, at most {MAX_BYTES:,}.")
-    try:
-        value: Any = json.loads(body)  # Any: JSON, not validated yet
-    except (ValueError, RecursionError):
-        raise UsageError("The answer is not valid JSON.") from None
-    if not isinstance(value, dict):
-        raise UsageError("The answer is not a JSON object.")
-    fields = cast("dict[str, object]", value)
-    if unknown := set(fields) - _FIELDS:
-        raise UsageError(f"The answer has an unknown field: {clean(min(unknown))[:_LONGEST_NAME]!r}.")
-    annotator, task, label = fields.get("annotator"), fields.get("task"), fields.get("label", "")
-    if not isinstance(annotator, str) or not 0 < len(annotator) <= _LONGEST_NAME or clean(annotator) != annotator:
-        raise UsageError(f"The annotator's name must be one line of 1 to {_LONGEST_NAME} characters.")
-    if not isinstance(label, str) or not isinstance(task, str | None) or (task is None and "label" in fields):
-        raise UsageError("The answer needs a task and a label, both texts.")
-    return annotator, task, label, read_seconds(fields.get("seconds"))
-
-
-def _label(task: OpenTask, label: str) -> str:
-    """Return the label, or "" for none. Raises UsageError if the task has no such answer."""
-    found = label and meant(tuple(Key(each, each, "") for each in task.labels), task, label.casefold())
-    if found is None or (task.labels and found != label):
-        raise UsageError(f"Expected one of these answers: {'; '.join(task.labels) or task.explained or 'a number'}.")
-    return found
-
-
-def _unknown(task: str, tasks: Path, file: TaskFile) -> UsageError:
-    """Return the error for a task that the annotator's file does not have."""
-    if file.path != tasks and any(each.id == task for each in TaskFile(tasks).tasks):
-        return UsageError(f"{file.path.name} has the answers to other tasks. Move it elsewhere, or use another name.")
-    return UsageError("The page is not of these tasks: the task is unknown. Reload the page.")
-
-
-def _opened(tasks: Path, annotator: str, task: str | None) -> TaskFile:
-    """Return the annotator's file; the tasks themselves if it does not exist and there is no such task to answer."""
-    path = answers_file(tasks, annotator)
-    if (path.exists() or path.is_symlink()) and not path.is_file():  # opening a pipe would wait for ever
-        raise UsageError(f"{path.name} is not a regular file. Move it elsewhere, or use another name.")
-    if not path.exists():
-        file = TaskFile(tasks)
-        if all(each.id != task for each in file.tasks):
-            return file
-        with writing(path, "the answer was not saved"), suppress(FileExistsError):  # another process created it
-            file.copy(path)
-    return TaskFile(path)
 
 
 # -- pages and JSON for the terminal -------------------------------------------------------------------

@@ -31,7 +31,7 @@ from merilo.data.source import Format, escaped, plain
 from merilo.errors import DataError, RunError
 from merilo.numbers import count
 from merilo.rendering.page import Page, Span, Tone, page_width, show, write
-from merilo.runs.files import create_file, staged, writing
+from merilo.runs.files import staged, writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,16 +126,6 @@ class TaskFile:
                 filled = {**dict.fromkeys(_FILLED), "label": SETTLED if ticket.settled else None}
                 found.setdefault(ticket.task, {**fields, "task": ticket.task, **filled})
         return list(found.values())
-
-    def copy(self, path: Path) -> None:
-        """Write a copy of the file to `path` in which no task has a label.
-
-        Raises FileExistsError if `path` has other content, OSError if it cannot be written.
-        """
-        rows = self._rows
-        for task in self.tasks:
-            rows = rows.changed(task.row, dict.fromkeys(_FILLED, "")) if task.label else rows
-        create_file(path, rows.text().encode("utf-8", "surrogateescape"))
 
     def answer(self, task: int, label: str, annotator: str = "", seconds: float | None = None) -> None:
         """Save the label of a task, by its position in `tasks`; an empty label removes it. `seconds`: its time."""

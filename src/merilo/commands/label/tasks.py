@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from hashlib import blake2b
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from merilo.data.source import Format, escaped, format_of
 from merilo.errors import DataError, RunError, UsageError
@@ -217,20 +217,6 @@ def write_tasks(path: Path, tasks: Sequence[TaskLine]) -> None:
         ) from None
     except OSError as error:
         raise RunError(f"Cannot write {path} ({error.strerror}). Name another file (--out).") from error
-
-
-def first_ticket(path: Path) -> Ticket | None:
-    """Return the ticket of the first task in a .jsonl file; None if the file does not begin with a task."""
-    try:
-        with path.open("rb") as lines:
-            record: Any = json.loads(lines.readline(_LONGEST_LINE))  # Any: JSON, not validated yet
-    except (OSError, ValueError, RecursionError):
-        return None
-    text = cast("dict[str, object]", record).get("ticket") if isinstance(record, dict) else None
-    try:
-        return unsealed(text) if isinstance(text, str) else None
-    except DataError:
-        return None
 
 
 def task_format(path: Path) -> Format:

@@ -9,7 +9,6 @@ import hmac
 import logging
 import re
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from html import unescape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,27 +16,19 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from merilo.bounded_cache import BoundedCache
-from merilo.commands.label.page import label_page, store_answer
-from merilo.commands.label.task_file import TaskFile
 from merilo.commands.report.run_page import report_text
 from merilo.commands.runs.run import State
 from merilo.commands.view.catalog import (
     Catalog,
-    LiveProgress,
-    ProgressWatch,
     Stamps,
-    ViewedTasks,
-    attached_to,
     stamps_of,
-    task_files,
-    trend_groups,
 )
-from merilo.commands.view.html import error_page, list_page, progress_page
-from merilo.errors import MeriloError, RunError, UsageError
+from merilo.commands.view.html import error_page, list_page
+from merilo.errors import MeriloError, UsageError
 from merilo.rendering.markup import drawn
 
 if TYPE_CHECKING:
@@ -49,8 +40,6 @@ if TYPE_CHECKING:
 
     from merilo.commands.view.catalog import ViewedRun
 
-MAX_BODY: Final = 2**20
-"""Bytes of the largest request that is accepted."""
 _MAX_COMPARED: Final = 10
 _MAX_BYTES: Final = 64 * 2**20
 """Size of all pages that are held: a report on 10,000 samples may have 20 MB."""
@@ -88,7 +77,6 @@ class Site:
 
     catalog: Catalog
     reports: ReportPages = field(default_factory=ReportPages)
-    watch: ProgressWatch = field(default_factory=ProgressWatch)
 
 
 class Asked(NamedTuple):
@@ -97,7 +85,6 @@ class Asked(NamedTuple):
     path: Mapping[str, str]
     """The values of the names in the path of the page."""
     query: Sequence[tuple[str, str]]
-    body: bytes
 
 
 class UnknownPage(Exception):
@@ -108,19 +95,14 @@ def run_list(site: Site, asked: Asked) -> Response:
     """Return the list of runs."""
     del asked
     runs = site.catalog.runs()
-    live = site.watch.look(_running(runs))
-    tasks = task_files(site.catalog.directory)
-    groups = trend_groups(site.catalog, runs)
-    return html(list_page(site.catalog.directory, runs, groups, tasks=tasks, live=live, version=_version(runs)))
+    return html(list_page(site.catalog.directory, runs))
 
 
 def run_report(site: Site, asked: Asked) -> Response:
-    """Return the report on a run, or the progress of one that is being written."""
-    runs = site.catalog.runs()
-    run = _named(runs, asked.path["run"])
+    """Return the report on a run."""
+    run = _named(site.catalog.runs(), asked.path["run"])
     if run.listed.state is State.RUNNING:
-        live = site.watch.look(_running(runs)).get(run.id, LiveProgress(0, 0, 0))
-        return html(progress_page(run, live, _version(runs)))
+        raise UsageError("The run is still being written. Reload this page when it is finished.")
     return html(site.reports.page([run.listed.path]))
 
 
@@ -133,54 +115,18 @@ def comparison(site: Site, asked: Asked) -> Response:
     return html(site.reports.page([run.listed.path for run in runs if run.id in wanted]))
 
 
-def labelling(site: Site, asked: Asked) -> Response:
-    """Return the page that asks for the labels of a file of tasks."""
-    tasks = _tasks(site, asked)
-    return html(label_page(TaskFile(tasks.path).records, save=tasks.id))
-
-
-def answer(site: Site, asked: Asked) -> Response:
-    """Store an answer of a labelling page, and return all labels of its annotator."""
-    return _for_script(lambda: {"labels": store_answer(_tasks(site, asked).path, asked.body)})
-
-
-def attach(site: Site, asked: Asked) -> Response:
-    """Attach the answers to their runs, and return the address of the corrected numbers."""
-
-    def address() -> dict[str, object]:
-        runs = attached_to(_tasks(site, asked), site.catalog.runs())
-        if len(runs) == 1:
-            return {"href": f"../runs/{runs[0].id}"}
-        return {"href": "../compare/?" + "&".join(f"run={run.id}" for run in runs[:_MAX_COMPARED])}
-
-    return _for_script(address)
-
-
-def progress(site: Site, asked: Asked) -> Response:
-    """Return the progress of all runs that are being written, and the version of the list."""
-    del asked
-    runs = site.catalog.runs()
-    live = site.watch.look(_running(runs))
-    return JSONResponse({"version": _version(runs), "runs": {name: each.record() for name, each in live.items()}})
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its path, the function that answers, and its method. Links are relative: they lack the secret."""
+    """A page: its path and the function that answers. Links are relative: they lack the secret."""
 
     path: str
     answer: Callable[[Site, Asked], Response]
-    method: str = "GET"
 
 
 PAGES: Final = (
     Page("/", run_list),
     Page("/runs/{run}", run_report),
     Page("/compare/", comparison),
-    Page("/progress", progress),
-    Page("/labels/{tasks}", labelling),
-    Page("/labels/{tasks}", answer, "POST"),
-    Page("/labels/{tasks}/attach", attach, "POST"),
 )
 
 
@@ -190,7 +136,7 @@ def create_app(directory: Path, secret: str, port: int) -> ASGIApp:
     `secret`: the first part of every path.
     """
     site = Site(Catalog(directory))
-    routes = [Route(each.path, _endpoint(each, site), methods=[each.method]) for each in PAGES]
+    routes = [Route(each.path, _endpoint(each, site), methods=["GET"]) for each in PAGES]
     pages = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
     return Guard(pages, own_hosts(port), secret)
 
@@ -203,12 +149,7 @@ def html(page: str | bytes, status: int = 200) -> Response:
 
 def _endpoint(page: Page, site: Site) -> Callable[[Request], Awaitable[Response]]:
     async def answered(request: Request) -> Response:
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > MAX_BODY:
-                raise HTTPException(413, f"The request has more than {MAX_BODY:,} bytes.")
-        asked = Asked(request.path_params, request.query_params.multi_items(), body)
+        asked = Asked(request.path_params, request.query_params.multi_items())
         return await run_in_threadpool(_answered, page, site, asked)
 
     return answered
@@ -242,39 +183,6 @@ def _named(runs: Sequence[ViewedRun], run_id: str) -> ViewedRun:
     if found is None:
         raise UnknownPage("There is no such run. It may have been moved or deleted since the list was made.")
     return found
-
-
-def _tasks(site: Site, asked: Asked) -> ViewedTasks:
-    found = next((each for each in task_files(site.catalog.directory) if each.id == asked.path["tasks"]), None)
-    if found is None:
-        raise UnknownPage("There is no such file of tasks. It may have been moved or deleted since the list was made.")
-    return found
-
-
-def _for_script(made: Callable[[], Mapping[str, object]]) -> Response:
-    """Return a JSON object; an error has the status by which the page decides whether to send its answer again."""
-    try:
-        return JSONResponse(made())
-    except UnknownPage as error:
-        return JSONResponse({"error": str(error)}, 404)
-    except RunError as error:
-        return JSONResponse({"error": str(error)}, 503)
-    except MeriloError as error:
-        return JSONResponse({"error": str(error)}, 422)
-
-
-def _running(runs: Sequence[ViewedRun]) -> list[ViewedRun]:
-    return [run for run in runs if run.listed.state is State.RUNNING]
-
-
-def _version(runs: Sequence[ViewedRun]) -> str:
-    """Return a text that changes if the list must be loaded again; the progress of a run does not change it."""
-    seen = [
-        (run.id, run.listed.state.value, sorted(run.listed.corrected))
-        + ((run.listed.changed,) if run.listed.state is not State.RUNNING else ())
-        for run in runs
-    ]
-    return blake2b(repr(sorted(seen, key=lambda each: each[0])).encode(), digest_size=8).hexdigest()
 
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
@@ -364,10 +272,7 @@ class Guard:
         scope["path"] = f"/{rest}"  # in place: --debug logs it
         if slash and self._is_secret(first):
             return self.app
-        if scope["method"] in _SAFE:
-            page = error_page("Not let in", _REFUSAL).encode()
-            return HTMLResponse(page, 403, policy_headers(page))
-        return JSONResponse({"error": _REFUSAL}, status_code=403)
+        return html(error_page("Not let in", _REFUSAL), 403)
 
     def _is_secret(self, text: str) -> bool:
         """Return True for the secret. The comparison takes the same time for every other text of its length."""

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.view.catalog import Point, Trend
-from merilo.commands.view.html import sparkline
 from merilo.commands.watch.evidence import DAY_S
 from merilo.commands.watch.journal import Journal
 from merilo.commands.watch.look import TRAFFIC, run_of
@@ -15,8 +13,9 @@ from merilo.commands.watch.report import FIELDS, watch_record
 from merilo.numbers import number
 from merilo.rendering.markup import page
 from merilo.rendering.page import cut
+from merilo.rendering.sparkline import Point, sparkline
 from merilo.runs.run import Run
-from merilo.runs.run_metrics import Scale, worst_scores
+from merilo.runs.run_metrics import worst_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _WORST: Final = 10
 _CHARS: Final = 300
 _Z: Final = 1.96
-_UNIT, _ANY = Scale((0.0, 1.0)), Scale((-inf, inf))
+_UNIT, _ANY = (0.0, 1.0), (-inf, inf)
 
 
 def watch_report(directory: Path) -> str:
@@ -67,8 +66,8 @@ def _card(
         for key in ("line", "evidence")
     )
     drawings = [
-        Trend(title, scale, weak=False, lines=tuple(tuple(each) for each in lines if each))
-        for title, scale, lines in ((name, _ANY, [means, line]), ("evidence", _UNIT, [evidence]))
+        sparkline(title, span, [each for each in lines if each], len(days))
+        for title, span, lines in ((name, _ANY, [means, line]), ("evidence", _UNIT, [evidence]))
         if any(lines)
     ]
     first, last = (f"{datetime.fromtimestamp(each * DAY_S, UTC):%d %b}" for each in (min(days), max(days)))
@@ -77,7 +76,7 @@ def _card(
         "row": row,
         "first": first,
         "last": last,
-        "drawings": [sparkline(each, len(days)) for each in drawings],
+        "drawings": drawings,
         "rebased": [place for place, day in enumerate(days, 1) if day in rebased],
     }
 

@@ -1,14 +1,14 @@
 'use strict';
-/* One task at a time: keys, undo, and answers that are saved in the browser, or by a server, as they are given.
+/* One task at a time: keys, undo, and answers that are saved in the browser as they are given.
    Text only enters the page as text nodes. */
 (() => {
   const find = (query, within = document) => within.querySelector(query);
-  const data = JSON.parse(find('#tasks').textContent), root = find('#label'), save = data.save;
+  const data = JSON.parse(find('#tasks').textContent), root = find('#label');
   const columns = new Set(data.columns), read = new Set(data.read), prefix = `merilo:labels:${data.digest}:`;
   const tasks = data.records.map((record, at) => ({ id: record.task, record, form: data.forms[data.form[at]] })).filter(each => each.form);
   const places = new Map(tasks.map((task, at) => [task.id, at]));
   const memory = new Map();   // the answers of each annotator, if the browser stores nothing
-  let who = '', labels = new Map(), times = new Map(), since = 0, undos = [], pending = new Set(), at = -1, stored = true, refused = '', trouble = false, differing = 0, timer = 0, sending = false;
+  let who = '', labels = new Map(), times = new Map(), since = 0, undos = [], at = -1, stored = true;
 
   function make(name, given = {}, ...children) {
     const [tag, ...classes] = name.split('.'), made = document.createElement(tag);
@@ -39,10 +39,10 @@
     const pairs = Array.isArray(found?.labels) ? found.labels.filter(each => Array.isArray(each) && valid(tasks[places.get(each[0])], each[1])) : [];
     const undo = Array.isArray(found?.undos) ? found.undos.filter(each => Array.isArray(each) && places.has(each[0])) : [];
     const timed = Array.isArray(found?.times) ? found.times.filter(each => Array.isArray(each) && places.has(each[0]) && bounded(each[1])) : [];
-    return { labels: new Map(pairs), times: new Map(timed), undos: undo, pending: new Set(Array.isArray(found?.pending) ? found.pending.filter(each => places.has(each)) : []) };
+    return { labels: new Map(pairs), times: new Map(timed), undos: undo };
   }
   function keep() {
-    const value = JSON.stringify({ labels: [...labels], times: [...times], undos: undos.slice(-500), pending: [...pending] });
+    const value = JSON.stringify({ labels: [...labels], times: [...times], undos: undos.slice(-500) });
     memory.set(who, value);
     try { local.setItem(OF + who, value); stored = true; } catch { stored = false; }
   }
@@ -53,44 +53,12 @@
   }
   addEventListener('storage', event => {   // the same annotator in another tab
     if (!who || event.key !== OF + who) return;
-    ({ labels, times, undos, pending } = loaded(who)); draw();
+    ({ labels, times, undos } = loaded(who)); draw();
   });
-  addEventListener('beforeunload', event => { if ((save && pending.size) || (!save && !stored && labels.size)) event.preventDefault(); });
+  addEventListener('beforeunload', event => { if (!stored && labels.size) event.preventDefault(); });
 
-  /* what a server keeps */
-  async function post(body, url = save) {   // the labels of the annotator as the server has them
-    const reply = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), cache: 'no-store', redirect: 'error' });
-    const found = await reply.json().catch(() => ({}));
-    if (reply.ok) return found;
-    throw Object.assign(new Error(typeof found.error === 'string' ? found.error : `status ${reply.status}`), { final: reply.status >= 400 && reply.status < 500 && ![408, 425, 429].includes(reply.status) });
-  }
-  async function send(wait = 1000) {
-    if (!save || sending || !who) return;
-    clearTimeout(timer); sending = true;
-    const name = who, tried = new Set(), next = () => [...pending].find(id => !tried.has(id));
-    for (let id = next(); id !== undefined && who === name; id = next()) {
-      const label = labels.get(id) ?? '';
-      let failed = null, theirs = {};
-      status();
-      try { theirs = (await post({ annotator: name, task: id, label, seconds: times.get(id) ?? null })).labels ?? {}; } catch (error) { failed = error; }
-      if (who !== name) break;
-      if (failed && !failed.final) { trouble = true; timer = setTimeout(() => send(Math.min(2 * wait, 15000)), wait); break; }
-      trouble = false;
-      if (failed) { refused = failed.message; tried.add(id); } else {
-        if ((labels.get(id) ?? '') === label) pending.delete(id);
-        differing = [...labels].filter(([each, mine]) => !pending.has(each) && String(theirs[each] ?? '').toLowerCase() !== mine.toLowerCase()).length;
-      }
-      keep();
-    }
-    sending = false; status();
-    if (who !== name) send();
-  }
-  addEventListener('online', () => send());
+  /* whether the answers are saved */
   const saying = () => {
-    if (save && refused) return ['bad', `Not saved: ${refused}`];
-    if (save && trouble) return ['bad', `Not saved: the server does not answer. ${count(pending.size, 'answer')} waiting; trying again.`];
-    if (save && differing) return ['bad', `The server no longer has ${count(differing, 'answer')} of this page. Download your file, or reload the page to continue with the server's answers.`];
-    if (save) return ['', pending.size ? 'Saving' : 'Saved'];
     return stored ? ['', 'Saved in this browser'] : ['bad', 'Not saved: this browser stores nothing. Download the file before you close the page.'];
   };
   function status() {
@@ -120,9 +88,7 @@
   }
   function put(id, label) {
     if (label === null) { labels.delete(id); times.delete(id); } else labels.set(id, label);
-    refused = '';
-    if (save) pending.add(id);
-    keep(); send();
+    keep();
   }
   function answer(label) {
     const task = tasks[at];
@@ -156,28 +122,21 @@
     const rows = (await file.text()).split('\n').map(parsed).filter(row => places.has(row.task));
     const given = rows.filter(row => valid(tasks[places.get(row.task)], row.label));
     if (!rows.length) return `${file.name} has no answers to these tasks.`;
-    if (!await start(typed || String(given[0]?.annotator ?? '') || 'annotator')) return '';
-    for (const row of given) { labels.set(row.task, row.label); if (bounded(parseFloat(row.seconds))) times.set(row.task, parseFloat(row.seconds)); if (save) pending.add(row.task); }
-    keep(); send(); at = open(); draw(); toast(`${count(given.length, 'answer')} read from ${file.name}`);
+    if (!start(typed || String(given[0]?.annotator ?? '') || 'annotator')) return '';
+    for (const row of given) { labels.set(row.task, row.label); if (bounded(parseFloat(row.seconds))) times.set(row.task, parseFloat(row.seconds)); }
+    keep(); at = open(); draw(); toast(`${count(given.length, 'answer')} read from ${file.name}`);
     return '';
   }
 
   /* the pages */
-  async function start(typed) {   // false if the name is blank, or if another annotator was chosen meanwhile
+  function start(typed) {   // false if the name is blank
     const name = typed.replace(/[\p{C}\s]+/gu, ' ').trim().slice(0, 60);
     who = name;
     if (!who) return false;
-    ({ labels, times, undos, pending } = loaded(who)); refused = ''; trouble = false; differing = 0;
-    if (save) try {
-      const found = await post({ annotator: name });
-      if (who !== name) return false;
-      const theirs = new Map(Object.entries(found.labels ?? {}).filter(([id, label]) => valid(tasks[places.get(id)], label)));
-      for (const id of pending) { if (labels.has(id)) theirs.set(id, labels.get(id)); else theirs.delete(id); }
-      labels = theirs;
-    } catch (error) { if (who !== name) return false; if (error.final) refused = error.message; else trouble = true; }
+    ({ labels, times, undos } = loaded(who));
     keep(); at = open();
     try { tab?.setItem(prefix + 'who', who); } catch { /* a reload asks for the name */ }
-    send(); draw();
+    draw();
     return true;
   }
   function hello() {
@@ -188,8 +147,8 @@
     const people = names();
     root.replaceChildren(make('form.card', { onsubmit: event => { event.preventDefault(); start(name.value); } },
       make('h1', {}, `Label ${count(tasks.length, 'task')}`),
-      make('p', {}, make('b', {}, `${count(data.questions, 'question')}, ${minutes(tasks.length)}. `), 'You read some texts and give one answer at a time. Nothing here shows what the judge or another annotator answered. ', save ? 'Each answer is saved at once' : 'Each answer is saved in this browser at once', '; you can stop at any time and continue later.'),
-      stored || save ? null : make('p.note', {}, 'This browser stores nothing for this page. Download your file before you close it.'),
+      make('p', {}, make('b', {}, `${count(data.questions, 'question')}, ${minutes(tasks.length)}. `), 'You read some texts and give one answer at a time. Nothing here shows what the judge or another annotator answered. Each answer is saved in this browser at once; you can stop at any time and continue later.'),
+      stored ? null : make('p.note', {}, 'This browser stores nothing for this page. Download your file before you close it.'),
       make('label', { for: 'name' }, 'Your name'), name, make('button.btn.main', { type: 'submit' }, 'Start'),
       people.length ? make('p.people', {}, 'Continue as ', people.map(each => [button([text(each, 'span.t'), make('span.soft', {}, ` ${loaded(each).labels.size} of ${tasks.length}`)], () => start(each)), ' '])) : null,
       make('details', {}, make('summary', {}, 'Continue from a file'), make('p.small', {}, 'Choose the file that you downloaded here or on another machine.'), make('label.vh', { for: 'file' }, 'File'), file), wrong), guide());
@@ -221,10 +180,6 @@
     status();
     (find('#value') ?? pin).focus({ preventScroll: true });
   }
-  async function corrected() {   // attach all answers, then show the numbers that they correct
-    if (pending.size) { toast('Some answers are not saved yet.'); send(); return; }
-    try { location.assign((await post({}, `${save}/attach`)).href); } catch (error) { toast(error.message); }
-  }
   function done() {
     const left = tasks.length - labels.size, amounts = new Map();
     for (const label of labels.values()) amounts.set(label, (amounts.get(label) ?? 0) + 1);
@@ -235,7 +190,7 @@
       make('h1', {}, left ? `${labels.size} of ${count(tasks.length, 'task')} answered` : `All ${count(tasks.length, 'task')} answered`), counted ? make('p.soft', {}, counted) : null,
       make('p.state', { role: 'status' }),
       make('div.row', {}, button(`Download ${fileOf(who)}`, download, {}, 'button.btn.main'), left ? button('Answer the others', () => { at = open(); draw(); }) : button('Look through the answers', () => { at = 0; draw(); }), button(['Undo ', key('u')], undo, { disabled: !undos.length }), button('Another annotator', hello)),
-      save ? [make('h2', {}, 'Then'), make('p', {}, 'The answers of all annotators correct the numbers of their runs:'), make('div.row', {}, button('Show the corrected numbers', corrected))] : [make('h2', {}, 'Then'), make('p', {}, 'Send the file to the person who gave you this page. These commands attach it, and show the numbers corrected by your answers:'), make('pre', { tabindex: 0 }, commands([fileOf(who)])),
+      [make('h2', {}, 'Then'), make('p', {}, 'Send the file to the person who gave you this page. These commands attach it, and show the numbers corrected by your answers:'), make('pre', { tabindex: 0 }, commands([fileOf(who)])),
       make('h2', {}, 'Several annotators'), make('p', {}, 'Each annotator has a separate file. Given together, the first command also shows how well the annotators agree:'), make('pre', { tabindex: 0 }, commands(files.length > 1 ? files : [fileOf(who), 'labels-other.jsonl'])),
       make('p.small.soft', {}, `${runs}: the ${data.pair ? 'directories of the two runs' : 'directory of the run'} that the tasks come from.`)]));
     status(); find('.btn.main').focus();

@@ -1,12 +1,10 @@
 'use strict';
-// The list of runs: filter, sort, choose, live progress. Text enters the page as text only.
+// The list of runs: filter, sort, choose. Text enters the page as text only.
 (() => {
   const $ = (query, root = document) => root.querySelector(query);
   const $$ = (query, root = document) => [...root.querySelectorAll(query)];
-  const version = JSON.parse($('#state').textContent).version;
   const body = $('.runs tbody'), rows = body ? $$('tr', body) : [];
   const find = $('#find'), count = $('#count'), compare = $('#compare'), boxes = $$('.pick input');
-  const memory = 'merilo-runs';
 
   function filter() {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -40,56 +38,7 @@
     body.append(...ordered);
   }
 
-  function remember() {
-    const sorted = $('.runs thead [aria-sort]');
-    const state = {
-      chosen: boxes.filter(box => box.checked).map(box => box.value), find: find.value, top: scrollY,
-      key: $('button', sorted).dataset.key, direction: sorted.getAttribute('aria-sort'),
-    };
-    try { sessionStorage.setItem(memory, JSON.stringify(state)); } catch { /* no storage: start afresh */ }
-  }
-
-  function recall() {
-    let state = null;
-    try { state = JSON.parse(sessionStorage.getItem(memory)); sessionStorage.removeItem(memory); } catch { /* as above */ }
-    if (!state) return;
-    for (const box of boxes) box.checked = state.chosen.includes(box.value) && !box.disabled;
-    find.value = state.find;
-    const button = $$('.runs thead button').find(each => each.dataset.key === state.key);
-    if (button) sort(button.parentElement, state.direction);
-    scrollTo(0, state.top);
-  }
-
-  function reload() {
-    if (body) remember();
-    location.reload();
-  }
-
-  async function poll() {
-    if (document.hidden) return;
-    let found;
-    try {
-      const response = await fetch(location.pathname.replace(/(runs\/\w+)?$/, 'progress'));
-      if (!response.ok) throw new Error(response.status);
-      found = await response.json();
-    } catch {
-      $('#lost').hidden = false;
-      return;
-    }
-    $('#lost').hidden = true;
-    if (found.version !== version) { reload(); return; }
-    for (const place of $$('[data-run]')) {
-      const run = found.runs[place.dataset.run];
-      if (!run) continue;
-      const bar = $('progress', place);
-      bar.max = Math.max(1, run.samples);
-      bar.value = run.done;
-      $('span', place).textContent = run.text;
-    }
-  }
-
   if (body) {
-    recall();
     find.addEventListener('input', filter);
     for (const box of boxes) box.addEventListener('change', choose);
     for (const button of $$('.runs thead button')) {
@@ -102,8 +51,4 @@
     filter();
     choose();
   }
-  const pause = () => $('[data-run]') ? 1000 : 5000;
-  const next = () => setTimeout(async () => { await poll(); next(); }, pause());
-  next();
-  document.addEventListener('visibilitychange', poll);
 })();
