@@ -13,6 +13,7 @@ from merilo.engine.amounts import Amount, tokens_in, tokens_of
 from merilo.engine.answer_store import bundle_of
 from merilo.engine.plan_run import PlanRun
 from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
+from merilo.judges.local.judge import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import likely_reply
@@ -93,6 +94,8 @@ class DryRun:
         self.unpriced: dict[str, Provider] = {}
         """Providers whose price is unknown, by their name and address."""
         self.measured_used = False
+        self.local = LocalWork()
+        """Requests to local models."""
         self._answers = answers
         self._held = held
         self._usd = usd
@@ -167,6 +170,8 @@ class DryRun:
                 counted.alone += new
             else:
                 counted.added += new
+                for send in left.sends:
+                    self.local.add(send)
 
     def _amount(self, asked: _Asked) -> Amount:
         unit = asked.unit

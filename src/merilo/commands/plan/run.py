@@ -15,10 +15,12 @@ from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of,
 from merilo.engine.amounts import LOOKED_AT, Amount, MetricEstimate
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of
-from merilo.engine.cache import VerdictCache, default_path
+from merilo.engine.cache import VerdictCache
+from merilo.engine.cache_file import default_path
 from merilo.engine.dry_run import DryRun
 from merilo.numbers import count, duration, money
 from merilo.providers.prices import outdated, prices_from
+from merilo.providers.questions import thread_count
 from merilo.rendering.markup import printed_html
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
 from merilo.results.estimate import Basis
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.engine.dry_run import QuestionCounts
+    from merilo.judges.local.judge import LocalTime
     from merilo.providers.prices import Price
 
 
@@ -64,6 +67,8 @@ class Estimate:
     """Models whose price is unknown."""
     weak: frozenset[str] = frozenset()
     """The metrics that are weak with the judge, including those that are left out for it."""
+    local_time: LocalTime | None = None
+    """Time that local models take; None if there is none, or if it is under a minute."""
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
@@ -113,6 +118,7 @@ async def run_estimate(
             dry.add(each, selection.metrics)
             looked_at += 1
         scale = intake.samples / looked_at
+        local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
     typical = sum((each.added for each in metrics), Amount())
     at_most = sum((each.at_most for each in metrics), Amount())
@@ -131,6 +137,7 @@ async def run_estimate(
         prices=prices.known(provider for _, provider in providers_of(judges.values())),
         unpriced=tuple(dry.unpriced),
         weak=selection.weak,
+        local_time=local_time,
     )
 
 
@@ -201,6 +208,7 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
         "typical": _record(found.typical),
         "at_most": _record(found.at_most),
         "seconds": None if found.seconds is None else round(found.seconds, 1),
+        **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
         **picked(found, "concurrency measured"),
         "prices": [
             {
@@ -289,6 +297,10 @@ def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
         rows.append(("at most", _at_most(found, full=full)))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
+    if found.local_time is not None:
+        threads = f"{count(thread_count(), 'thread')} of this machine"
+        measured = f"measured on {count(found.local_time.questions, 'question')}"
+        rows.append(("local model", f"about {duration(found.local_time.seconds)} on {threads}, {measured}"))
     questions, held = (sum(getattr(each, name) for each in found.metrics) for name in ("questions", "held"))
     if held:
         rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))
