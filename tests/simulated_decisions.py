@@ -12,11 +12,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from drop_gates import drop_decisions
 
 from merilo.stats.column import Column
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
-from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
+from merilo.stats.gate import GateVerdict, gate_minimum
 from merilo.stats.means import mean_interval, paired_test
 
 if TYPE_CHECKING:

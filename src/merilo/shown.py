@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from merilo.commands.compare import result
-from merilo.commands.keywords import public
+from merilo.commands.compare.options import ComparisonRequest
+from merilo.commands.keywords import keyword_options, public
 from merilo.errors import MeriloError
 from merilo.runs import run as saved
 from merilo.runs.run import opened
@@ -30,19 +31,10 @@ if TYPE_CHECKING:
     from merilo.runs.manifest import Aggregate
 
 
-@public()
+@public(ComparisonRequest)
 def compare(
     *runs: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]],
-    metrics: str | Sequence[str] | None = None,
-    primary: str | Sequence[str] | None = None,
-    within: float | None = None,
-    against: str | None = None,
-    prefer: str | None = None,
-    cluster: str | None = None,
-    undefined: str = "drop",
-    across_judges: bool = False,
-    across_data: bool = False,
-    judge_only: bool = False,
+    **keywords: Any,  # Any: `ComparisonRequest`
 ) -> RunComparison:
     """Compare runs over the samples that all share (equal id and question): two, or several against the best.
 
@@ -53,20 +45,7 @@ def compare(
 
     Args:
         runs: two or more runs or their directories, or one list of them.
-        metrics: the metrics to compare. None: all that every run has.
-        primary: the metrics to draw conclusions for, corrected together by Holm's method. None: all.
-        within: find the runs that are shown to be at most this much worse than every other one, above 0.
-        against: the name of the run that `within` is measured against. None: every other run.
-        prefer: the measure that chooses among equally good runs, such as "cost" or "latency". None: the first of cost,
-            latency, tokens and others that all runs have.
-        cluster: as in `evaluate`. None: the cluster field of the first run. "": none.
-        undefined: "drop" or "worst": how to treat a sample that is undefined in one run only. Dropped samples are set
-            to the ends of the range to see whether they could change a conclusion.
-        across_judges: also compare runs whose judges, rubrics or metric versions differ.
-        across_data: also compare if more than one in ten of the common ids belong to different questions. Samples with
-            different questions are never compared.
-        judge_only: leave out the human labels attached to the runs. By default, from 20 labelled pairs on, they
-            correct the means, the difference, its interval and the conclusion.
+        {options}
 
     Raises:
         UsageError: a metric or argument cannot be used, or the runs' judges or questions differ. The message lists the
@@ -74,20 +53,9 @@ def compare(
         DataError: there is no pair of samples, or samples are in no cluster.
         RunError: a run cannot be read.
     """
-    from merilo.commands.compare.run import ComparisonRequest, compare_runs
+    from merilo.commands.compare.run import compare_runs
 
-    wanted = ComparisonRequest(
-        metrics=[metrics] if isinstance(metrics, str) else metrics,
-        primary=[primary] if isinstance(primary, str) else primary,
-        within=within,
-        against=against,
-        prefer=prefer,
-        cluster=cluster,
-        undefined=undefined,
-        across_judges=across_judges,
-        across_data=across_data,
-        judge_only=judge_only,
-    )
+    wanted = keyword_options(ComparisonRequest, keywords)
     given = [each for one in runs for each in ([one] if isinstance(one, str | PathLike | saved.Run) else one)]
     own = given if len(given) < 2 else [each if isinstance(each, Run) else Run.of(opened(each)) for each in given]
     return RunComparison.of(compare_runs(own, wanted))

@@ -15,9 +15,9 @@ from labelled_run import fill_in
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.check.page import check_page, check_record
+from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison
-from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as terminal_page
 from merilo.commands.gate.result import Gates

@@ -7,7 +7,7 @@ import pytest
 from compared import compare_runs
 
 import merilo
-from merilo.commands.compare.run import ComparisonRequest
+from merilo.commands.compare.options import ComparisonRequest
 from merilo.data.span_labels import load_judged
 from merilo.errors import DataError, UsageError
 

@@ -9,7 +9,8 @@ import pytest
 from labelled_run import contexts_rows, lenient, strict
 
 import merilo
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.options import ComparisonRequest
+from merilo.commands.compare.run import compare_runs
 from merilo.commands.report.run import compared_samples, report_run
 from merilo.results.contents import has_order
 from merilo.runs.files import OUTCOMES

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from drop_gates import drop_decisions
 from hypothesis import given
 from hypothesis import strategies as st
 from simulated_decisions import PAIR, Cell, column, drawn, mean_tally, pair_tally, systems
@@ -15,7 +16,7 @@ from merilo.stats.column import Column
 from merilo.stats.compare import Conclusion, compare
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
-from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
+from merilo.stats.gate import GateVerdict, gate_minimum
 from merilo.stats.intervals import t_quantile
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ SOURCE = np.random.default_rng(1)
 SKEWED = SOURCE.beta(0.5, 4.5, 60)
 MANY = SOURCE.beta(2, 5, 300)
 CLUSTERS = SOURCE.integers(0, 25, 300).tolist()
-WEIGHTS = SOURCE.uniform(0.2, 3, 300)
 
 
 def test_wilson_is_statsmodels_wilson() -> None:
@@ -65,15 +64,13 @@ def test_a_range_scales() -> None:
         assert large == pytest.approx([10 * end for end in small], abs=1e-9)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_clusters_have_the_error_of_bell_and_mccaffrey(weighted: bool) -> None:
+def test_clusters_have_the_error_of_bell_and_mccaffrey() -> None:
     """The error between unequal clusters is CR2, t has Satterthwaite's degrees of freedom: both as by the matrices."""
     from scipy import stats
 
-    weights = WEIGHTS if weighted else np.ones(300)
     names = np.repeat(np.arange(25), [60, 40, 30, 20, *[10] * 9, *[5] * 12]).tolist()
-    found = mean_interval(MANY, UNIT, clusters=names, weights=weights)
-    error, freedom = bell_mccaffrey(MANY, names, weights)
+    found = mean_interval(MANY, UNIT, clusters=names)
+    error, freedom = bell_mccaffrey(MANY, names, np.ones(300))
     assert found.error == pytest.approx(error, abs=1e-12)
     assert found.freedom == pytest.approx(freedom, rel=1e-9)
     assert freedom < 12
@@ -93,31 +90,6 @@ def test_equal_clusters_have_the_usual_error() -> None:
     found = mean_interval(MANY, UNIT, clusters=names.tolist())
     assert found.error == pytest.approx(stats.sem(MANY.reshape(30, 10).mean(axis=1)), abs=1e-12)
     assert found.freedom == pytest.approx(29)
-
-
-def test_weights_have_the_robust_error_of_statsmodels() -> None:
-    """With weights and no clusters: HC2 of a weighted regression on a constant."""
-    api = pytest.importorskip("statsmodels.api")
-    fit = api.WLS(MANY, np.ones(300), weights=WEIGHTS).fit(cov_type="HC2")
-    found = mean_interval(MANY, UNIT, weights=WEIGHTS)
-    assert found.error == pytest.approx(float(np.sqrt(fit.cov_params()[0, 0])), abs=1e-9)
-
-
-def test_equal_weights_are_no_weights() -> None:
-    """Weights of 2 change nothing."""
-    found, plain = mean_interval(SKEWED, UNIT, weights=[2.0] * 60), mean_interval(SKEWED, UNIT)
-    assert found.interval.method is plain.interval.method
-    assert found.interval.ends == pytest.approx(plain.interval.ends, abs=1e-12)
-
-
-def test_weighted_ceilings_count_as_fewer_samples() -> None:
-    """Unequal weights at a ceiling count as an effective number of samples, so the interval is wider."""
-    values, weights = [1.0] * 45 + [0.0] * 5, [1.0] * 40 + [8.0] * 10
-    found = mean_interval(values, UNIT, weights=weights)
-    assert found.value is not None
-    plain = wilson_ends(found.value, 50, UNIT)
-    assert found.interval.ends is not None
-    assert found.interval.ends[1] - found.interval.ends[0] > 1.3 * (plain[1] - plain[0])
 
 
 @each_case(("clusters", "told", "remark"), [(5, False, ""), (6, True, "only 6"), (19, True, "only 19"), (20, True, "")])
@@ -202,8 +174,6 @@ def test_equal_scores_have_a_width() -> None:
     [
         ({"values": [0.5, float("nan")]}, "finite"),
         ({"values": [0.5, 1.5]}, "range"),
-        ({"values": [0.5, 0.4], "weights": [1.0]}, "2 units and 1 weights"),
-        ({"values": [0.5, 0.4], "weights": [1.0, -1.0]}, "negative"),
         ({"values": [0.5, 0.4], "clusters": ["a"]}, "2 units and 1 clusters"),
         ({"values": [0.5, 0.4], "level": 95}, "between 0 and 1"),
     ],

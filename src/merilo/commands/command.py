@@ -118,7 +118,7 @@ def takes_options(
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         def command(context: typer.Context, **values: Any) -> None:  # Any: what typer read
-            no_config = values.pop("no_config")
+            no_config = values.pop("no_config", True)
             sources = {name: context.get_parameter_source(_parameter(name, flag)) for name, flag in flags.items()}
             given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
             read = {name: values.pop(_parameter(name, flag)) for name, flag in flags.items()}
@@ -187,7 +187,7 @@ def _sign(command: Callable[..., None], function: Callable[..., None], flags: Ma
     made = [_flag_parameter(name, flag) for name, flag in flags.items()]
     command.__doc__ = function.__doc__
     command.__name__, command.__module__ = function.__name__, function.__module__
-    made += [_CONTEXT, _NO_CONFIG]
+    made += [_CONTEXT, *([_NO_CONFIG] if any(flag.in_project_file for flag in flags.values()) else [])]
     command.__annotations__ = {each.name: each.annotation for each in (*own, *made)}
     command.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]  # typer reads it
 

@@ -39,7 +39,8 @@ class Flag:
     """An option on the command line."""
 
     help: str
-    group: OptionGroup
+    group: OptionGroup | None
+    """Its heading; None for that of options without one."""
     metavar: str | None = None
     name: str | None = None
     """The flag if it is not the field's name with dashes, such as `--rpm`."""
@@ -58,7 +59,7 @@ class Flag:
 
 def opt(
     default: Any,  # Any: as the field, also the result
-    group: OptionGroup,
+    group: OptionGroup | None,
     text: str,
     *,
     details: str = "",

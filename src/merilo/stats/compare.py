@@ -131,7 +131,6 @@ def compare(
     undefined: Policy = Policy.DROP,
     level: float = LEVEL,
     labels: Mapping[Key, PairLabels] | None = None,
-    ignore_undefined: bool = False,
     member: Callable[[Key, Comparison], Hashable | None] = lambda key, _: key,
     one_sided: bool = False,
 ) -> dict[Key, Comparison]:
@@ -150,7 +149,7 @@ def compare(
     `Policy.WORST` the Undefined ones count as the worse end of the range. The outcomes that are left out are then set
     to the ends of the range that make the difference smallest and largest. If the conclusion would change, it is
     "cannot tell". A retriever that returns nothing for hard questions therefore gains no advantage. With an infinite
-    range there is no conclusion then. `ignore_undefined`: leave Undefined ones out without this check. `one_sided`:
+    range there is no conclusion then. `one_sided`:
     each end of an interval is a bound that is right with probability (1 + level) / 2; there is no conclusion then.
 
     Raises ValueError if columns have different lengths or ranges.
@@ -163,7 +162,7 @@ def compare(
         )
     codes = None if clusters is None else coded(clusters)
     own: Mapping[Key, PairLabels] = {} if labels is None else labels
-    pairings = {key: _Pairing.of(*pair, undefined, ignore_undefined=ignore_undefined) for key, pair in pairs.items()}
+    pairings = {key: _Pairing.of(*pair, undefined) for key, pair in pairs.items()}
     if one_sided:
         return {key: _compared(each, codes, level, own.get(key), one_sided=True) for key, each in pairings.items()}
     found = {key: _compared(each, codes, level, own.get(key)) for key, each in pairings.items()}
@@ -250,7 +249,7 @@ class _Pairing:
     """The columns before missing outcomes were set."""
 
     @classmethod
-    def of(cls, first: Column, second: Column, policy: Policy, *, ignore_undefined: bool) -> _Pairing:
+    def of(cls, first: Column, second: Column, policy: Policy) -> _Pairing:
         if len(first) != len(second):
             raise ValueError(f"Columns are compared sample by sample, but have {len(first)} and {len(second)} samples.")
         if first.span != second.span:
@@ -263,8 +262,6 @@ class _Pairing:
             lacking = first.undefined & second.scored, second.undefined & first.scored
             first, second = first.filled(first.worst, lacking[0]), second.filled(second.worst, lacking[1])
         one_sided = first.scored ^ second.scored
-        if ignore_undefined:
-            one_sided &= first.failed | second.failed
         return cls(first, second, first.scored & second.scored, one_sided, known)
 
     @property

@@ -10,18 +10,17 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.stats.compare import Conclusion, Policy, compare
+from merilo.stats.compare import Conclusion, Policy
 from merilo.stats.correction import DECIDING_LABELLED, Labels, correct
-from merilo.stats.intervals import LEVEL, Interval, check_level
+from merilo.stats.intervals import LEVEL, Interval
 from merilo.stats.means import mean_interval
 from merilo.stats.sums import same_length
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
     from merilo.stats.column import Column
     from merilo.stats.compare import Comparison
-    from merilo.stats.corrected_pairs import PairLabels
 
     Ends = tuple[float, float] | None
 
@@ -67,7 +66,6 @@ def gate_minimum(
     *,
     clusters: Sequence[Hashable] | None = None,
     undefined: Policy | None = None,
-    level: float = LEVEL,
     labels: Labels | None = None,
 ) -> Decision:
     """Pass if all of the mean's interval is at least `at_least`, fail if all of it is below.
@@ -80,50 +78,21 @@ def gate_minimum(
     `labels`: their samples are positions among the scored ones. From 20 labelled samples on, mean and interval are
     those of `correct`. Missing outcomes then count in proportion to their number, as labels say nothing about them.
     """
-    check_level(level)
     if clusters is not None:
         same_length(len(column), len(clusters), "clusters")
     if labels is not None and labels.samples >= DECIDING_LABELLED and all(map(isfinite, column.span)):
-        found = _corrected(column, labels, clusters, undefined, level)
+        found = _corrected(column, labels, clusters, undefined)
         if found is not None:
-            return _minimum(found, at_least, column, level)
+            return _minimum(found, at_least, column)
     if undefined is Policy.WORST:
         column = column.filled(column.worst, column.undefined)
     unknown = column.failed if undefined is Policy.DROP else ~column.scored
-    value, interval = _mean(column, clusters, level)
+    value, interval = _mean(column, clusters)
     extremes: list[Ends] = []
     if unknown.any():
         sides = [column.filled(end, unknown) for end in column.span if isfinite(end)]
-        extremes = [_mean(side, clusters, level)[1].ends for side in sides] if len(sides) == 2 else [None]
-    return _minimum(_Found(value, interval.ends, extremes, interval.note), at_least, column, level)
-
-
-def drop_decisions(
-    pairs: Mapping[str, tuple[Column, Column]],
-    allowed: Mapping[str, float],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    undefined: Policy | None = None,
-    level: float = LEVEL,
-    labels: Mapping[str, PairLabels] | None = None,
-) -> dict[str, Decision]:
-    """Return the decision on each metric's drop from a baseline, by one comparison of all these metrics.
-
-    `pairs`: by metric, the columns of the run and of the baseline over their common samples. `allowed`: the largest
-    drop by metric. Other arguments: as in `gate_minimum` and `compare`.
-    """
-    found = compare(
-        pairs,
-        clusters=clusters,
-        undefined=Policy.WORST if undefined is Policy.WORST else Policy.DROP,
-        level=level,
-        labels=None if undefined is Policy.WORST else labels,  # they correct scored samples only
-        ignore_undefined=undefined is Policy.DROP,
-    )
-    return {
-        key: drop_decision(each, allowed[key], higher_is_better=pairs[key][0].higher_is_better)
-        for key, each in found.items()
-    }
+        extremes = [_mean(side, clusters)[1].ends for side in sides] if len(sides) == 2 else [None]
+    return _minimum(_Found(value, interval.ends, extremes, interval.note), at_least, column)
 
 
 def drop_decision(found: Comparison, max_drop: float, *, higher_is_better: bool) -> Decision:
@@ -164,18 +133,18 @@ class _Found:
     corrected: bool = False
 
 
-def _mean(column: Column, clusters: Sequence[Hashable] | None, level: float) -> tuple[float | None, Interval]:
+def _mean(column: Column, clusters: Sequence[Hashable] | None) -> tuple[float | None, Interval]:
     names = None if clusters is None else _among(clusters, column)
-    found = mean_interval(column.values[column.scored], column.span, clusters=names, level=level)
+    found = mean_interval(column.values[column.scored], column.span, clusters=names)
     return found.value, found.interval
 
 
 def _corrected(
-    column: Column, labels: Labels, clusters: Sequence[Hashable] | None, undefined: Policy | None, level: float
+    column: Column, labels: Labels, clusters: Sequence[Hashable] | None, undefined: Policy | None
 ) -> _Found | None:
     """Return the corrected mean; None if the labels give none."""
     names = None if clusters is None else _among(clusters, column)
-    found = correct(column.values[column.scored], labels, column.span, clusters=names, level=level).corrected
+    found = correct(column.values[column.scored], labels, column.span, clusters=names).corrected
     ends = found.interval.ends
     if found.value is None or ends is None:
         return None
@@ -197,7 +166,7 @@ def _among(clusters: Sequence[Hashable], column: Column) -> list[Hashable]:
     return [name for name, scored in zip(clusters, column.scored.tolist(), strict=True) if scored]
 
 
-def _minimum(found: _Found, at_least: float, column: Column, level: float) -> Decision:
+def _minimum(found: _Found, at_least: float, column: Column) -> Decision:
     def verdict(ends: Ends) -> GateVerdict:
         if ends is None:
             return GateVerdict.CANNOT_TELL
@@ -209,7 +178,7 @@ def _minimum(found: _Found, at_least: float, column: Column, level: float) -> De
     alone = verdict(found.ends)
     settled = alone if all(verdict(ends) is alone for ends in found.extremes) else GateVerdict.CANNOT_TELL
     asked = f"at {'least' if column.higher_is_better else 'most'} {at_least:g}"
-    return _decision(settled, alone, found, asked, level)
+    return _decision(settled, alone, found, asked, LEVEL)
 
 
 def _decision(verdict: GateVerdict, alone: GateVerdict, found: _Found, asked: str, level: float) -> Decision:

@@ -39,7 +39,7 @@ class MeanEstimate:
     clusters: int | None = None
     """The number of their clusters; None if samples are not clustered."""
     error: float | None = None
-    """The standard error, bias-reduced for clusters or unequal weights; None for fewer than 2 units, or equal ones."""
+    """The standard error, bias-reduced for clusters; None for fewer than 2 units, or equal ones."""
     freedom: float | None = None
     """The degrees of freedom of the error; None without it."""
 
@@ -49,14 +49,12 @@ def mean_interval(
     span: tuple[float, float],
     *,
     clusters: Sequence[Hashable] | None = None,
-    weights: Sequence[float] | NDArray[np.float64] | None = None,
     level: float = LEVEL,
 ) -> MeanEstimate:
     """Return the mean of one number for each sample, and its confidence interval within `span`.
 
     `values`: finite, in `span`, whose ends may be infinite. `clusters`: the name of each sample's cluster (document,
-    conversation ...); clusters are then the independent units. `weights`: 0 or positive, e.g. the inverse of each
-    sample's sampling probability.
+    conversation ...); clusters are then the independent units.
 
     Assumes that units are an independent random sample with equal probabilities. Each end is the farther one of
     Student's t at `level` and of an exact limit that is right with probability `level` (`Summarised`); nothing is
@@ -65,7 +63,7 @@ def mean_interval(
     """
     import numpy as np
 
-    return ratio_interval(values, np.ones(len(values)), span, clusters=clusters, weights=weights, level=level)
+    return ratio_interval(values, np.ones(len(values)), span, clusters=clusters, level=level)
 
 
 def ratio_interval(
@@ -74,7 +72,6 @@ def ratio_interval(
     span: tuple[float, float],
     *,
     clusters: Sequence[Hashable] | None = None,
-    weights: Sequence[float] | NDArray[np.float64] | None = None,
     level: float = LEVEL,
 ) -> MeanEstimate:
     """Return the ratio sum(tops) / sum(bottoms) over samples, and its confidence interval; as `mean_interval`.
@@ -88,12 +85,6 @@ def ratio_interval(
     check_level(level)
     above, below = numbers(tops, "numbers"), numbers(bottoms, "denominators")
     same_length(len(above), len(below), "denominators")
-    heavy = None if weights is None else numbers(weights, "weights")
-    if heavy is not None:
-        same_length(len(above), len(heavy), "weights")
-        if (heavy < 0).any():
-            raise ValueError("Weights must not be negative.")
-        above, below = above * heavy, below * heavy
     if (below < 0).any():
         raise ValueError("Denominators must not be negative.")
     codes = codes_of(clusters, len(above))
@@ -109,8 +100,7 @@ def ratio_interval(
     points = Histogram.of(above / below, span, below).points()
     spread = None
     if units.count > 1 and not units.equal:
-        is_grouped = codes is not None or (heavy is not None and bool(np.ptp(heavy[counting])))
-        spread = units.spread if is_grouped else units.linearised
+        spread = units.linearised if codes is None else units.spread
     varied = units.varied if codes is not None else None
     found = Summarised(points, span, rows.effective, units.effective, spread, varied)
     interval = interval_of(found, rows.count, level, None if codes is None else units)

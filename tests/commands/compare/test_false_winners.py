@@ -15,9 +15,9 @@ from simulated_decisions import Cell, column, drawn, systems
 
 import merilo
 from merilo.commands.calibrate.correction import UsableLabels
+from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import RunComparison
-from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.compare.text import comparison_page as terminal_page
 from merilo.commands.gate.result import Gates

@@ -13,9 +13,9 @@ from seals import seal_again
 
 import merilo
 import merilo as api
+from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.result import Row, RunComparison
-from merilo.commands.compare.run import ComparisonRequest
 from merilo.commands.compare.text import comparison_markdown, comparison_page, verdict_text, why_of
 from merilo.commands.report.run_page import comparison_page as report_page
 from merilo.errors import DataError, RunError, UsageError

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drop_gates import drop_decisions
 from each_case import each_case
 from graded_runs import FAILS, graded, many
 from grouping import grouped
@@ -41,7 +42,7 @@ from merilo.runs.database import record_digests
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY
 from merilo.runs.records import packed, unpacked
 from merilo.stats.compare import Policy
-from merilo.stats.gate import GateVerdict, drop_decisions, gate_minimum
+from merilo.stats.gate import GateVerdict, gate_minimum
 
 METRIC = "context_relevance"
 SHARE = "context_relevance(unit=context)"

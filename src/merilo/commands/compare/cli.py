@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import AcrossData, By, Cluster, Command, Json, JudgeOnly, Section
-from merilo.commands.option import metric_texts
+from merilo.commands.command import By, Command, Json, Section, takes_options
+from merilo.commands.compare.options import ComparisonRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,39 +30,14 @@ Examples:
 """
 
 
+@takes_options(ComparisonRequest)
 def compare(
+    options: ComparisonRequest,
     runs: Annotated[
         list[str] | None,
         typer.Argument(metavar="BASE RUN...", help="Directories of two runs or more.", show_default=False),
     ] = None,
-    metrics: Annotated[
-        list[str] | None, typer.Option(metavar="M,...", help="Compare only these metrics. Repeatable.")
-    ] = None,
-    primary: Annotated[
-        list[str] | None,
-        typer.Option(metavar="M,...", help="Draw conclusions for these metrics only (Holm-corrected). [default: all]"),
-    ] = None,
-    within: Annotated[
-        float | None,
-        typer.Option(metavar="D", min=0.0, help="Name the cheapest run that is at most D worse than every other one."),
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="RUN", help="With --within: at most D worse than this run.")
-    ] = None,
-    prefer: Annotated[
-        str | None,
-        typer.Option(metavar="MEASURE", help="Choose among equally good runs by cost, latency or another measure."),
-    ] = None,
     by: By = None,
-    cluster: Cluster = None,
-    undefined: Annotated[
-        str, typer.Option(metavar="drop|worst", help="Undefined in one run only: drop the pair, or count it as worst.")
-    ] = "drop",
-    across_judges: Annotated[
-        bool, typer.Option("--across-judges", help="Compare even if judges, rubrics or versions differ.")
-    ] = False,
-    across_data: AcrossData = False,
-    judge_only: JudgeOnly = False,
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a comment for a pull request; - for standard output.")
     ] = None,
@@ -73,24 +48,10 @@ def compare(
     from merilo.rendering.ci import check_reports
 
     check_reports(markdown=markdown, json=json)
-    from merilo.commands.compare.run import ComparisonRequest, compare_runs
+    from merilo.commands.compare.run import compare_runs
     from merilo.commands.verify.recomputed import spot_checked
 
-    found = compare_runs(
-        spot_checked(runs or []),
-        ComparisonRequest(
-            metrics=metric_texts(metrics) if metrics else None,
-            primary=metric_texts(primary) if primary else None,
-            cluster=cluster,
-            undefined=undefined,
-            across_judges=across_judges,
-            across_data=across_data,
-            judge_only=judge_only,
-            within=within,
-            against=against,
-            prefer=prefer,
-        ),
-    )
+    found = compare_runs(spot_checked(runs or []), options)
     if markdown is not None:
         from merilo.commands.compare.text import comparison_markdown
         from merilo.rendering.ci import write_markdown

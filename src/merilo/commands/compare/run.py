@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from merilo.commands.compare.matching import (
     under_common_names,
     with_common_names,
 )
+from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.ranking import Runs, first_decided, metrics_of_choice
 from merilo.commands.compare.result import Moved, RunComparison, Side
 from merilo.errors import UsageError
@@ -37,37 +37,8 @@ if TYPE_CHECKING:
     from merilo.runs.run import Run
 
 
-SHOWN = 20
-"""Number of samples that changed most."""
 _NAMED = 5
 """Number of ids that are named as examples."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonRequest:
-    """The options of a comparison."""
-
-    metrics: Sequence[str] | None = None
-    """Metrics to compare, by full text or unambiguous name; None: all."""
-    primary: Sequence[str] | None = None
-    """Metrics to draw conclusions for; None: all that are compared."""
-    cluster: str | None = None
-    """As in `read_scores`, for the first run."""
-    undefined: Policy | str = Policy.DROP
-    across_judges: bool = False
-    """Compare even if judges, rubrics or versions of metrics differ."""
-    across_data: bool = False
-    """Compare even if more than one in ten of the common ids name other questions, which are left out."""
-    samples: int = SHOWN
-    """Maximum number of samples that changed most to include."""
-    judge_only: bool = False
-    """Leave human labels out: every number is the judge's own."""
-    within: float | None = None
-    """Find the runs that are at most this much worse than every other one; in the unit of the metric, above 0."""
-    against: str | None = None
-    """The name or path of the run that `within` is measured against; None: every other run."""
-    prefer: str | None = None
-    """The measure that chooses among equally good runs, such as cost or latency; None: the first that all have."""
 
 
 def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRequest | None = None) -> RunComparison:
@@ -80,7 +51,7 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     policy = _checked(runs, wanted)
     measured = [opened(run) for run in runs]
     names = _names(measured)
-    chosen = metric_names(measured, names, wanted.metrics)
+    chosen = metric_names(measured, names, _listed(wanted.metrics))
     metrics = chosen.metrics
     differing = _differing(measured, names, chosen.alike(), across_judges=wanted.across_judges)
     scores: list[RunScores] = []
@@ -91,7 +62,8 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     paired = in_common(scores, names)
     questions = equal_questions(paired.scores, names, metrics, across_data=wanted.across_data)
     matching = [each.at(questions.positions) for each in paired.scores] if questions.other else paired.scores
-    primary = None if wanted.primary is None else _primary(measured[0], chosen, wanted.primary)
+    asked = _listed(wanted.primary)
+    primary = None if asked is None else _primary(measured[0], chosen, asked)
     several = Runs(matching, names, differing, policy, wanted.judge_only)
     rankings: list[Ranking] = []
     contexts: tuple[Caveat, ...] = ()
@@ -137,6 +109,10 @@ def compare_runs(runs: Sequence[Run | str | PathLike[str]], wanted: ComparisonRe
     if wanted.prefer:
         _ = found.preferred  # raises for a measure that the runs do not have
     return found
+
+
+def _listed(given: str | Sequence[str] | None) -> Sequence[str] | None:
+    return [given] if isinstance(given, str) else given
 
 
 def _place(named: str, runs: Sequence[Run], names: Sequence[str]) -> int:

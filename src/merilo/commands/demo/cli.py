@@ -63,7 +63,8 @@ def _story(out: Path, *, full: bool) -> Story:
     import lzma
 
     from merilo.commands.calibrate.run import label_agreement
-    from merilo.commands.compare.run import ComparisonRequest, compare_runs
+    from merilo.commands.compare.options import ComparisonRequest
+    from merilo.commands.compare.run import compare_runs
     from merilo.commands.demo.text import METRIC, Story
     from merilo.commands.gate.run import gate_run
     from merilo.commands.gate.suite import suite_from

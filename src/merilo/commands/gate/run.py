@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from merilo.commands.calibrate.correction import UsableLabels, usable_labels
 from merilo.commands.compare.caveats import UNCHECKED
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.options import ComparisonRequest
+from merilo.commands.compare.run import compare_runs
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind
 from merilo.commands.gate.suite import LabelPolicy
 from merilo.commands.verify.recomputed import recompute

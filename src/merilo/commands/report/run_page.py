@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from merilo.commands.compare.run import ComparisonRequest, compare_runs
+from merilo.commands.compare.options import ComparisonRequest
+from merilo.commands.compare.run import compare_runs
 from merilo.commands.compare.text import comparison_doc, weak_of
 from merilo.commands.diagnose.page import diagnosis_html, diagnosis_in
 from merilo.commands.report.details import Caution
