@@ -10,6 +10,7 @@ from each_case import each_case
 
 from merilo.cli import app, commands, outcome
 from merilo.commands.check.options import CheckOptions
+from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.diagnose.settings import DiagnoseOptions
 from merilo.commands.evaluate.options import Options
 from merilo.commands.option import flag_name, flags_of
@@ -56,7 +57,7 @@ def test_every_help_page_is_printed(name: str, capsys: pytest.CaptureFixture[str
 def test_every_number_has_a_range() -> None:
     """An option that takes a number declares the smallest one, or is a field of an options class."""
     declared = {
-        flag_name(*each) for make in (Options, CheckOptions, DiagnoseOptions) for each in flags_of(make).items()
+        flag_name(*each) for make in (Options, CheckOptions, ComparisonRequest, DiagnoseOptions) for each in flags_of(make).items()
     }
     numbers = [each for name in BY_NAME for each in params(name) if each.type_descriptor.annotation in (int, float)]
     assert len(numbers) > 20

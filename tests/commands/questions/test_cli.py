@@ -97,7 +97,6 @@ def test_a_dry_call_sends_nothing(here: Here) -> None:
     ("arguments", "says"),
     [
         ((), "cannot write questions"),
-        (("--templates", "none.txt"), "Cannot read the templates"),
         (("--number", "0"), "--number"),
         (("-o", "documents.jsonl"), "are different files"),
         (("--without", "./questions.jsonl"), "are different files"),

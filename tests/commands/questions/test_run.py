@@ -16,7 +16,7 @@ from merilo.commands.questions.run import (
     run_questions,
     sample_of,
 )
-from merilo.commands.questions.text import document_rows, questions_page, questions_record, rows_of, write_rows
+from merilo.commands.questions.text import document_rows, questions_page, rows_of, write_rows
 from merilo.data.corpus import load_corpus
 from merilo.data.load import load
 from merilo.data.sample import Sample
@@ -205,41 +205,10 @@ async def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
         await sample(corpus(tmp_path, {"a": " \n"}))
 
 
-async def test_the_embedded_judge_checks_questions_of_templates(tmp_path: Path) -> None:
-    """It cannot write questions and says what to do; with templates it keeps those that only the passage answers."""
-    documents = corpus(tmp_path, {"Alba": "Alba was founded in 1907 by monks.", "Sea": "Boats pass at night."})
-    embedded = Options(storage=Storage(cache=False))
-    with pytest.raises(UsageError, match=r"embedded cannot write questions.*--judge.*--templates FILE"):
-        await sample(documents, embedded)
-    templates = tmp_path / "templates.txt"
-    templates.write_text("When was {title} founded?\n", encoding="utf-8")
-    found = await sample(documents, embedded, templates=templates)
-    assert [each.question for each in found.kept] == ["When was Alba founded?"]
-    assert [*found.dropped] == [
-        "the embedded judge cannot judge whether these contexts hold the answer: use another judge"
-    ]
-    question, twin = rows(found)
-    assert "reference" not in question
-    assert twin["metadata"]["contexts"] == []
-    assert questions_record(found, "q.jsonl", None)["closed_book"] is False
-    assert "no free text" in " ".join(str(questions_page(found, "q.jsonl", None, 80)).split())
-
-
-async def test_templates_need_what_they_name(tmp_path: Path) -> None:
-    """A template with another field is refused; a document without a title is dropped from a template that needs it."""
-    path, templates = corpus(tmp_path), tmp_path / "templates.txt"
-    templates.write_text("What is {name}?", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"the only field of a template is \{title\}"):
-        await sample(path, templates=templates)
-    templates.write_text("\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="has no template"):
-        await sample(path, templates=templates)
-    templates.write_text("How many doors has {title}?", encoding="utf-8")
-    untitled = tmp_path / "untitled.jsonl"
-    untitled.write_text('{"id": "x", "text": "Tower T1 has 91 doors."}\n{"id": "y", "text": "T T2 .", "title": "T2"}\n')
-    found = await sample(untitled, templates=templates)
-    assert [each.question for each in found.kept] == ["How many doors has T2?"]
-    assert sum(found.dropped.values()) == 1
+async def test_the_embedded_judge_cannot_write_questions(tmp_path: Path) -> None:
+    """It says what to do."""
+    with pytest.raises(UsageError, match=r"embedded cannot write questions.*--judge"):
+        await sample(corpus(tmp_path), Options(storage=Storage(cache=False)))
 
 
 async def test_a_judge_that_cannot_check_is_refused(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from merilo.errors import UsageError
 HELP = """Draw passages of your documents and write a test question about each.
 
 DOCS is a file of documents (`id` and `text`, optionally `title`) or a folder of .txt and .md files. A judge that is a
-language model writes the questions, or you give templates. Kept are questions that the passage answers, that similar
-passages do not answer, and that the model cannot answer without any text. Each question has an unanswerable twin: the
-same question for the documents without the passage.
+language model writes the questions. Kept are questions that the passage answers, that similar passages do not answer,
+and that the model cannot answer without any text. Each question has an unanswerable twin: the same question for the
+documents without the passage.
 
 Exit codes: 0 done, 2 usage error, invalid data or no usable provider, 3 no question is left, 4 more than 1% of the
 passages failed, 5 limit reached, 130 interrupted.
@@ -29,7 +29,6 @@ Examples:
   merilo questions docs/ --judge openai:gpt-4.1-mini --plan
   merilo questions docs/ --judge openai:gpt-4.1-mini --number 200 --without reduced.jsonl
   merilo questions documents.jsonl --judge anthropic:claude-haiku-4-5 --max-cost 2 --out questions.jsonl
-  merilo questions documents.jsonl --templates templates.txt
 """
 
 
@@ -40,8 +39,7 @@ def _one_judge(specs: list[str] | None) -> list[str]:
 
 
 _JUDGE: Final = Flag(
-    help="Judge that writes and checks the questions, such as openai:gpt-4.1-mini. embedded (the default) only checks "
-    "them.",
+    help="Language model that writes and checks the questions, such as openai:gpt-4.1-mini.",
     metavar="SPEC",
     many=True,
     read=_one_judge,
@@ -63,9 +61,6 @@ def questions(
     number: Annotated[int, typer.Option(metavar="N", min=1, help="Passages to draw.")] = 100,
     sentences: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum sentences of a passage.")] = 3,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draw; another seed draws other passages.")] = 0,
-    templates: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File of questions, one on each line, such as: What is {title}?")
-    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -81,7 +76,7 @@ def questions(
     if len(set(named)) < len(named):
         raise UsageError("DOCS, --out and --without are different files.")
     options = replace(options, progress=progress_line(quiet=quiet))
-    settings = DrawSettings(number, sentences, seed, None if templates is None else Path(templates))
+    settings = DrawSettings(number, sentences, seed)
     if plan:
         from merilo.commands.plan.run import print_plan
 
@@ -104,6 +99,6 @@ COMMAND = Command(
     summary="Write test questions about your documents.",
     help=HELP,
     call=questions,
-    options="--judge --base-url --number --templates --without --plan --max-cost --out --json",
+    options="--judge --base-url --number --without --plan --max-cost --out --json",
     examples=EXAMPLES,
 )

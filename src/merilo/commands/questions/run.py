@@ -26,7 +26,6 @@ from merilo.judges.words import stems
 from merilo.judging.ask import ask, both
 from merilo.judging.kinds.contexts import Sufficiency, SufficiencyLabel, Support
 from merilo.judging.kinds.responses import Completion, PassageQuestion, PassageQuestionVerdict
-from merilo.judging.synthetic import chance
 from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.outcomes import outcome_from
 
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 OTHERS: Final = 5
 """Maximum texts without the passage that are checked, and that are the contexts of a twin."""
-NO_TITLE: Final = "the template needs a title and the document has none"
 
 
 class DrawSettings(NamedTuple):
@@ -55,8 +53,6 @@ class DrawSettings(NamedTuple):
     sentences: int = 3
     """Maximum sentences of a passage."""
     seed: int = 0
-    templates: Path | None = None
-    """A file of questions to ask instead of letting the judge write them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +91,16 @@ class Draw:
     corpus: Corpus
     drawn: tuple[int, ...]
     """The indices of the drawn passages."""
-    templates: tuple[str, ...]
 
     @classmethod
     def of(cls, path: Path, settings: DrawSettings, options: Options) -> Draw:
         """Draw the passages. Raises UsageError and DataError."""
         judge = judges_of(options)["judge"]
-        templates = () if settings.templates is None else load_templates(settings.templates)
-        if not templates and PassageQuestion not in judge.answers:
+        if PassageQuestion not in judge.answers:
             raise UsageError(
-                f"The judge {judge.name} cannot write questions. Name a language model, such as --judge "
-                "openai:gpt-4.1-mini, or give your own questions with --templates FILE."
+                f"The judge {judge.name} cannot write questions. Name a language model: --judge openai:gpt-4.1-mini."
             )
-        needed = sorted(QuestionOfPassage(write=not templates, closed_book=False).asks, key=lambda kind: kind.kind)
+        needed = sorted(QuestionOfPassage(closed_book=False).asks, key=lambda kind: kind.kind)
         if missing := [kind.kind for kind in needed if kind not in judge.answers]:
             raise UsageError(
                 f"The judge {judge.name} cannot check the questions: it answers no {missing[0]!r} questions."
@@ -118,34 +111,26 @@ class Draw:
         if not corpus.passages:
             raise UsageError(f"The documents of {path} have no sentence to ask about.")
         drawn = corpus.draw(settings.number, seed=settings.seed)
-        return cls(judge, settings, corpus, tuple(drawn), templates)
+        return cls(judge, settings, corpus, tuple(drawn))
 
     @property
     def metric(self) -> QuestionOfPassage:
         """The questions to the judge, as far as it can answer them."""
         closed_book = {Completion, Support} <= self.judge.answers
-        return QuestionOfPassage(write=not self.templates, closed_book=closed_book)
+        return QuestionOfPassage(closed_book=closed_book)
 
     @cached_property
     def samples(self) -> dict[int, Sample]:
-        """Drawn passage → the sample about it; without those for which there is no question."""
+        """Drawn passage → the sample about it."""
         found: dict[int, Sample] = {}
         for index in self.drawn:
             passage = self.corpus.passages[index]
-            title, question = self.corpus.documents[passage.document].title, ""
-            if self.templates:
-                at = int(len(self.templates) * chance(self.settings.seed, "template", passage.text))
-                question = self.templates[at].replace(TITLE, title or TITLE)
-                if TITLE in question and not title:
-                    continue
-            others, name = self.corpus.others(index, OTHERS), self.corpus.id_of(passage)
-            found[index] = sample_of(name, passage.text, others, title=title, question=question)
+            title, name = self.corpus.documents[passage.document].title, self.corpus.id_of(passage)
+            found[index] = sample_of(name, passage.text, self.corpus.others(index, OTHERS), title=title)
         return found
 
     def evaluation(self, options: Options) -> tuple[Dataset, Options]:
-        """Return the samples to ask about, and the options of their evaluation. Raises UsageError without a sample."""
-        if not self.samples:
-            raise UsageError("The templates need a title, and no drawn document has one. Add 'title' to the documents.")
+        """Return the samples to ask about, and the options of their evaluation."""
         dataset = Dataset("passages", self.samples.values().__iter__)
         return dataset, replace(for_one_judge(options, self.judge), metrics=[self.metric])
 
@@ -164,8 +149,6 @@ class Draw:
                 failures[outcome.error.message] += 1
             elif isinstance(outcome, Undefined):
                 dropped[str(outcome.reason)] += 1
-            elif each not in self.samples:
-                dropped[NO_TITLE] += 1
         return SampledQuestions(
             self,
             tuple(kept),
@@ -214,8 +197,6 @@ async def estimate_questions(path: Path, settings: DrawSettings, options: Option
 
 # -- what is asked ------------------------------------------------------------------------------------
 
-TITLE: Final = "{title}"
-"""The field of a template: the title of the document."""
 _CLOSED_BOOK: Final = "en/closed_book.v1"
 _UNKNOWN: Final = "unknown"
 _MAX_QUESTIONS: Final = 6
@@ -237,7 +218,6 @@ class KeptQuestion(NamedTuple):
     id: str
     question: str
     answer: str
-    """Empty for a question from a template."""
     passage: str
     others: tuple[str, ...]
     """Texts of the corpus that do not answer it; the contexts of its twin."""
@@ -250,8 +230,8 @@ class KeptQuestion(NamedTuple):
 class QuestionOfPassage(MetricDefaults):
     """A question about one passage, as the evidence of the value 1; undefined, with the reason, if it is dropped.
 
-    The first context is the passage, the others are the texts that may answer the question without it. A sample with a
-    user input has its question already, without an answer. It exists only for its questions and is in no registry.
+    The first context is the passage, the others are the texts that may answer the question without it. It
+    exists only for its questions and is in no registry.
     """
 
     name: ClassVar[str] = "question_of_passage"
@@ -259,20 +239,14 @@ class QuestionOfPassage(MetricDefaults):
     card: ClassVar[Card] = Card(summary="A question that one passage answers.")
     needs = frozenset({"retrieved_contexts"})
 
-    write: bool = True
-    """Let the judge write the questions."""
     closed_book: bool = True
     """Drop a question that the judge answers rightly without any text."""
 
     @property
     def asks(self) -> Kinds:
         """The types of the questions for these settings."""
-        kinds = Kinds({Sufficiency})
-        if self.write:
-            kinds |= Kinds({PassageQuestion, Support})
-        if self.closed_book:
-            kinds |= Kinds({Completion, Support})
-        return kinds
+        kinds = Kinds({Sufficiency, PassageQuestion, Support})
+        return kinds | Kinds({Completion}) if self.closed_book else kinds
 
     def max_questions(self, sample: Sample) -> int:
         """Return 6, the number of questions if nothing is dropped."""
@@ -282,12 +256,10 @@ class QuestionOfPassage(MetricDefaults):
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         passage, language = sample.contexts[0].text, sample.resolved_language
-        verdict = PassageQuestionVerdict(sample.user_input or "", "")
-        if self.write:
-            title = str(sample.metadata.get("title", ""))
-            verdict = yield from ask(PassageQuestion(passage, title, language=language))
-            if not verdict.question.strip():
-                return Undefined(Dropped.NOTHING_TO_ASK)
+        title = str(sample.metadata.get("title", ""))
+        verdict = yield from ask(PassageQuestion(passage, title, language=language))
+        if not verdict.question.strip():
+            return Undefined(Dropped.NOTHING_TO_ASK)
         dropped = yield from _dropped(sample, verdict, closed_book=self.closed_book)
         if dropped is not None:
             return Undefined(dropped)
@@ -299,10 +271,7 @@ def _dropped(sample: Sample, verdict: PassageQuestionVerdict, *, closed_book: bo
     (passage, *others), language = [each.text for each in sample.contexts], sample.resolved_language
     asked = verdict.question
     enough = ask(Sufficiency(asked, (passage,), language=language))
-    if verdict.answer:
-        found, right = yield from both(enough, _supports(passage, asked, verdict.answer, language))
-    else:
-        found, right = (yield from enough), True
+    found, right = yield from both(enough, _supports(passage, asked, verdict.answer, language))
     if found.label is not SufficiencyLabel.SUFFICIENT:
         return Dropped.NOT_ANSWERED
     if not right:
@@ -331,30 +300,14 @@ def _supports(passage: str, asked: str, answer: str, language: str) -> Plan[bool
     return verdict.supported
 
 
-def sample_of(name: str, passage: str, others: tuple[str, ...], *, title: str = "", question: str = "") -> Sample:
-    """Return the sample about one passage. `question`: one that is asked instead of a written one."""
+def sample_of(name: str, passage: str, others: tuple[str, ...], *, title: str = "") -> Sample:
+    """Return the sample about one passage."""
     sample = Sample(
         name,
-        user_input=question or None,
         retrieved_contexts=[passage, *others],
         metadata={"title": title} if title else None,
     )
     return with_identified_language(sample)
-
-
-def load_templates(path: Path) -> tuple[str, ...]:
-    """Return the templates in a file. Raises UsageError if it cannot be read, is empty or names another field."""
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read the templates in {path} ({error}).") from error
-    found = tuple(line.strip() for line in lines if line.strip())
-    if not found:
-        raise UsageError(f'{path} has no template. Write one question on each line, such as "What is {TITLE}?".')
-    for line in found:
-        if set("{}\0") & set(line.replace(TITLE, "")):
-            raise UsageError(f"{path}: the only field of a template is {TITLE}, got {line!r}.")
-    return found
 
 
 # -- passages ------------------------------------------------------------------------------------------
