@@ -15,8 +15,7 @@ from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of,
 from merilo.engine.amounts import LOOKED_AT, Amount, MetricEstimate
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of
-from merilo.engine.cache import VerdictCache
-from merilo.engine.cache_file import default_path
+from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dry_run import DryRun
 from merilo.numbers import count, duration, money
 from merilo.providers.prices import outdated, prices_from
