@@ -339,6 +339,20 @@ def test_lines_stream_in_constant_memory(tmp_path: Path) -> None:
     assert kilobytes[1] - kilobytes[0] < 5000
 
 
+@pytest.mark.parametrize(("name", "head"), [("rows.jsonl", ""), ("rows.csv", "id,response\n"), ("rows.jsonl.gz", "")])
+def test_a_file_of_blank_lines_is_not_read_to_its_end(tmp_path: Path, name: str, head: str) -> None:
+    """100,000 blank lines in a row are skipped. One more ends the file, so that Ctrl-C is never held up for minutes."""
+    row = "good,a\n" if head else f"{GOOD}\n"
+
+    def after(blank: int) -> list[str]:
+        content = (head + row + "\n" * blank + row.replace("good", "next")).encode()
+        return read(tmp_path / name, gzip.compress(content) if name.endswith(".gz") else content)
+
+    assert after(100_000) == ["good", "next"]
+    with pytest.raises(DataError, match=r"rows\.\w+(\.gz)?, line 1\d+: expected at most 100,000 blank lines in a row"):
+        after(100_001)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -1,5 +1,6 @@
 """Gzip files that unpack to more than anyone wants: a limit, an error of one sentence, and little memory."""
 
+import cProfile
 import gzip
 import json
 import re
@@ -8,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from each_case import each_case
 from imported import import_scores
+from pyarrow import parquet
 
 import merilo
 from merilo.data import source
@@ -91,6 +94,7 @@ def test_a_file_of_exactly_the_limit_is_read(here: Path) -> None:
 ENDLESS = {
     "one line of blanks": ("d.jsonl.gz", b" " * 2**20),
     "one text": ("d.jsonl.gz", b'{"response": "' + b"x" * 2**20),
+    "blank lines": ("d.jsonl.gz", (b" " * 1023 + b"\n") * 2**10),
     "a cell that is not closed": ("d.csv.gz", b'id,response\n1,"' + b"x\n" * 2**19),
     "a row of many cells": ("d.csv.gz", b"id,response\n1," + b'"x\n",' * 2**18),
     "one line of a table": ("d.csv.gz", b"id,response\n1," + b"x" * 2**20),
@@ -141,6 +145,34 @@ def _gzipped(path: Path, content: bytes) -> Path:
     return path
 
 
+def _written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    parquet.write_table(pa.table(columns), path, compression="zstd", **options)
+    return path
+
+
+def _saved(path: Path, columns: dict[str, Any], compression: str | None = None) -> Path:
+    path.mkdir()
+    table = pa.table(columns)
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.OSFile(str(path / "a.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema, options=options) as out:
+        out.write_table(table)
+    (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.arrow"}]}))
+    return path
+
+
+def _repeated(text: str, number: int) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * number, pa.int16()), pa.array([text]))
+
+
+def _contexts(texts: Any) -> dict[str, Any]:
+    return {"question": ["q"], "contexts": pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)}
+
+
 def _read_good(path: Path) -> None:
     for item in load(path):
         if isinstance(item, BadRecord):
@@ -148,6 +180,31 @@ def _read_good(path: Path) -> None:
 
 
 BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "rows of gzip": (lambda here: _gzipped(here / "d.csv.gz", b"response\n" + b"a\n" * 500_000), "10,000 rows, or one"),
+    "rows of Parquet": (
+        lambda here: _parquet(here / "d.parquet", {"response": _repeated("a", 500_000)}),
+        "10,000 rows",
+    ),
+    "a long text in each row": (
+        lambda here: _parquet(here / "d.parquet", {"response": _repeated("x" * 2**20, 1000)}, store_schema=False),
+        "at most 200 times more bytes than the file",
+    ),
+    "a long text in each context": (
+        lambda here: _parquet(here / "d.parquet", _contexts(_repeated("x" * 2**20, 1000))),
+        "at most 200 times more bytes than the file",
+    ),
+    "a long column": (
+        lambda here: _parquet(here / "d.parquet", {"response": ["x" * 2**27]}, use_dictionary=False),
+        "at most 200 times larger when they are unpacked",
+    ),
+    "wide Parquet": (lambda here: _parquet(here / "d.parquet", {f"{n}": [1] for n in range(20_000)}), "16,384 columns"),
+    "compressed Arrow": (lambda here: _saved(here / "d", {"response": ["x" * 2**27]}, "zstd"), "compressed batches"),
+    "rows of Arrow": (lambda here: _saved(here / "d", {"response": pa.nulls(10**9)}), "10,000 rows"),
+    "a long text in each row of Arrow": (
+        lambda here: _saved(here / "d", {"response": _repeated("x" * 2**20, 5000)}),
+        "at most 200 times more bytes than the file",
+    ),
+    "values": (lambda here: _gzipped(here / "d.jsonl.gz", b'{"x":[' + b"[]," * 2**20 + b"0]}"), "500,000 values"),
     "contexts": (
         lambda here: _gzipped(here / "d.json", b'[{"contexts":[' + b'"c",' * 9999 + b'"c"]}]'),
         "2,000 contexts",
@@ -160,11 +217,46 @@ BOMBS: dict[str, tuple[Callable[[Path], Path], str]] = {
 }
 
 
+SLOW: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "empty parts of gzip": (
+        lambda here: _written(here / "d.jsonl.gz", gzip.compress(b"", mtime=0) * 100_000),
+        "expected a gzip file with content, got 262,",
+    ),
+    "lines of a row": (
+        lambda here: _written(here / "d.csv", b'id,response\n1,"' + b"x,y\n" * 2_000_000),
+        "d.csv, line 2: expected a row of at most 100,000 lines",
+    ),
+    "a million keys": (
+        lambda here: _written(here / "d.jsonl", json.dumps(dict.fromkeys(map(str, range(10**6)))).encode()),
+        "500,000 values",
+    ),
+    "many keys": (
+        lambda here: _written(here / "d.json", json.dumps([dict.fromkeys(map(str, range(200_000)))]).encode()),
+        "16,384 columns",
+    ),
+    "empty rows of Parquet": (
+        lambda here: _parquet(here / "d.parquet", {"response": pa.nulls(50 * 10**6, pa.string())}),
+        "10,000 rows",
+    ),
+}
+
+
+@each_case("kind", SLOW)
+def test_a_file_cannot_take_long_to_refuse(kind: str, tmp_path: Path) -> None:
+    """At most a million calls, which take less than a second, whatever the size of the file."""
+    make, message = SLOW[kind]
+    path, profile = make(tmp_path), cProfile.Profile()
+    with pytest.raises(DataError, match=re.escape(message)):
+        profile.runcall(_read_good, path)
+    assert sum(each.callcount for each in profile.getstats()) < 10**6
+
+
 @each_case("kind", BOMBS)
 def test_a_small_file_cannot_become_large(kind: str, tmp_path: Path) -> None:
-    """Contexts and columns have bounds, which are checked before the memory is taken."""
+    """Rows, texts, values, contexts and columns have bounds, which are checked before the memory is taken."""
     make, message = BOMBS[kind]
     path = make(tmp_path)
+    before = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
         with pytest.raises(DataError, match=re.escape(message)):
@@ -173,3 +265,4 @@ def test_a_small_file_cannot_become_large(kind: str, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 64 * 2**20
+    assert pa.total_allocated_bytes() - before < 64 * 2**20

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Tempora
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply, Request
 from merilo.providers.openai import OpenAIProvider
+from merilo.runs.ledger import Charge
 
 
 @pytest.fixture
@@ -94,6 +96,69 @@ async def test_retry_after_holds_for_the_refused(server: JudgeServer, refused: i
     assert len(texts) == 5 + refused
     assert all(isinstance(reply, Reply) for reply in replies)
     assert time.monotonic() - began >= 1.0
+
+
+async def test_a_lost_request_is_sent_again_after_a_learnt_time(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that waits far longer than the last replies took is sent again once, and stays charged."""
+    monkeypatch.setattr(retries, "LEAST_DEADLINE_S", 0.5)
+    monkeypatch.setattr(endpoint_queue, "LEAST_DEADLINE_S", 0.5)
+    server.fail_next(hang())
+    async with Dispatcher() as dispatcher:
+        endpoint = provider(server)
+        sends = [asking(endpoint, f"question {number}") for number in range(30)]
+        assert all(isinstance(reply, Reply) for reply in await asyncio.gather(*map(dispatcher.carry, sends)))
+        assert server.count == dispatcher.spending.sent == 31
+        assert dispatcher.timed_out == dispatcher.spending.ledger.balance.unanswered.requests == 1
+
+
+async def arrived(server: JudgeServer, count: int) -> None:
+    """Wait until so many requests have arrived; fail after 10 s."""
+    for _ in range(1_000):
+        if server.count == count:
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"{server.count} requests, not {count}")
+
+
+async def test_a_server_that_answers_nothing_gets_one_request_again(server: JudgeServer) -> None:
+    """While no request that was sent later is answered, one of those that are late is sent again, and only once."""
+    async with Dispatcher() as dispatcher:
+        endpoint = provider(server)
+        await asyncio.gather(*(dispatcher.carry(asking(endpoint, f"question {number}")) for number in range(20)))
+        server.fail(hang())
+        waiting = [asyncio.create_task(dispatcher.carry(asking(endpoint, f"late {number}"))) for number in range(3)]
+        (queue,) = dispatcher._queues.values()
+        for seconds, count in [(0, 23), (9, 23), (11, 24), (100, 24)]:
+            queue.check(time.monotonic() + seconds)
+            await arrived(server, count)
+        await asyncio.sleep(0.1)  # an unwanted one would be sent within 0.01 s
+        assert server.count == 24
+        for task in waiting:
+            task.cancel()
+
+
+@each_case(
+    ("replies", "request_", "expected"),
+    [
+        ([(1.0, (100, 256))] * 19, (100, 256), inf),
+        ([(0.1, (100, 256))] * 20, (100, 256), 10),
+        ([(2.0, (100, 256))] * 99 + [(60.0, (100, 256))], (100, 256), 600),
+        ([(2.0, (100, 256))] * 20, (10, 256), 20),
+        ([(2.0, (100, 256))] * 20, (5_000, 256), 1_000),  # the first long prompt
+        ([(0.1, (100, 256))] * 20, (100, 1_024), 40),
+        ([(2.0, (None, 0))] * 20, (None, 0), 20),
+    ],
+)
+def test_a_deadline_follows_the_last_replies(replies: list[Any], request_: tuple[Any, int], expected: float) -> None:
+    """Ten times the slowest reply, at least 10 s; for a longer request or reply in proportion; none before 20."""
+    answered = [(seconds, charge_of(*tokens)) for seconds, tokens in replies]
+    assert retries.deadline_s(answered, charge_of(*request_)) == expected
+
+
+def charge_of(input_tokens: int | None, reply_tokens: int) -> Charge:
+    return Charge(input_tokens, 0, None, reply_tokens=reply_tokens)
 
 
 async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> None:

@@ -30,6 +30,7 @@ from merilo.data.json_records import Decoder
 from merilo.data.lines import ForeignRecords, RawRecord
 from merilo.data.source import (
     MAX_LINE_BYTES,
+    MAX_UNPACKED_BYTES,
     Format,
     RecordFile,
     data_name,
@@ -157,16 +158,17 @@ def _object(row: Mapping[str, object], path: str) -> Mapping[str, object]:
 def inspect_archive(path: Path) -> Iterator[RawRecord]:
     """Yield the samples of an `.eval` log, a zip archive with one JSON file per sample.
 
-    Raises DataError if the archive cannot be read.
+    Raises DataError if the archive cannot be read, or unpacks to more than other packed files may.
     """
-    number, decode = 0, Decoder().line
+    number, unpacked, decode = 0, 0, Decoder().line
     try:
         with zipfile.ZipFile(path) as archive:
             names = [each for each in archive.namelist() if each.startswith(_ENTRY) and each.endswith(".json")]
             for number, name in enumerate(names, start=1):
                 with archive.open(name) as entry:
                     content = entry.read(MAX_LINE_BYTES + 1)
-                if len(content) > MAX_LINE_BYTES:
+                unpacked += len(content)
+                if len(content) > MAX_LINE_BYTES or unpacked > MAX_UNPACKED_BYTES:
                     raise DataError.of(Problem("a smaller sample", "a longer one", source=path.name, line=number))
                 yield decode(content, number)
     except NotImplementedError as error:  # zipfile does not know the compression, which is zstd

@@ -21,8 +21,12 @@ MAX_PROBLEMS: Final = 1_000
 MAX_DEPTH: Final = 64
 """Maximum levels of nesting in metadata."""
 
+MAX_VALUES: Final = 500_000
+"""Maximum number of values in one record. A few megabytes of brackets would become gigabytes of objects."""
+
 MAX_COLUMNS: Final = 16_384
 """Maximum number of columns of a table, or of fields of a record: that of a spreadsheet."""
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*|unknown")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_CHARS = 60
@@ -87,6 +91,16 @@ def is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
 def is_ordered(value: object) -> TypeGuard[Iterable[object]]:
     """Return True if the value yields items in an order and is not a text."""
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, AbstractSet))
+
+
+def has_too_many_values(text: str, most: int = 0) -> bool:
+    """Return True for JSON of more than `MAX_VALUES` and `most` values, by its brackets and commas outside of texts."""
+    most = max(most, MAX_VALUES)
+
+    def marks(part: str) -> int:
+        return part.count(",") + part.count("[") + part.count("{")
+
+    return len(text) > most and marks(text) > most and marks(_STRING.sub("", text)) > most
 
 
 def without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:

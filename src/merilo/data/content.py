@@ -98,6 +98,8 @@ def list_in_cell(cell: str) -> list[object] | None:
 
 def value_in(text: str) -> object:
     """Return the value that a text is as JSON, or as Python prints it. Raises CellError."""
+    if check.has_too_many_values(text):
+        raise CellError(f"{check.shown(text)}, with more than {check.MAX_VALUES:,} values")
     try:
         return json.loads(text, object_pairs_hook=check.without_repeated_keys)
     except (ValueError, RecursionError):

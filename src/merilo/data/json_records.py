@@ -15,6 +15,8 @@ from merilo.errors import DataError, Problem
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _WHOLE: Final = "a complete file"
+_CHARACTERS_OF_A_VALUE: Final = 3
+"""Characters of a JSON file for each of its values, at least, if there are many."""
 
 
 def json_lines(lines: Lines) -> Iterator[RawRecord]:
@@ -117,6 +119,8 @@ class JsonText:
             self._text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataError.of(replace(encoding_fault(error), source=name)) from error
+        if check.has_too_many_values(self._text, len(self._text) // _CHARACTERS_OF_A_VALUE):
+            raise DataError.of(Problem("records with texts", "brackets and commas", source=name))
         self._at = 0
 
     def peek(self) -> str:
@@ -201,6 +205,8 @@ class Decoder:
             text = content.rstrip().decode()
         except UnicodeDecodeError as error:
             return RawRecord(place, None, (encoding_fault(error),))
+        if check.has_too_many_values(text):
+            return RawRecord(place, None, (Problem(f"a record of at most {check.MAX_VALUES:,} values", "more"),))
         found = self.read(text, _skip_space(text, 0))
         if isinstance(found, Problem):
             is_cut = self.is_cut and not content.endswith(b"\n")

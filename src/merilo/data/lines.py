@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BUFFER_BYTES: Final = 2**18
 SHOWN_PROBLEMS: Final = 20
 BOM: Final = b"\xef\xbb\xbf"
+_MAX_BLANK_LINES: Final = 100_000
+"""Maximum blank lines in a row. More are not data, and skipping them would ignore Ctrl-C for minutes."""
 
 
 class RawRecord(NamedTuple):
@@ -31,18 +33,27 @@ class RawRecord(NamedTuple):
 
 
 class Lines:
-    """The lines of a stream as bytes; a line that is too long is skipped and replaced by a problem."""
+    """The lines of a stream as bytes; a line that is too long is skipped and replaced by a problem.
 
-    def __init__(self, stream: BufferedReader, limit: int) -> None:
+    Raises DataError, while it is read, for more than 100,000 blank lines in a row.
+    """
+
+    def __init__(self, stream: BufferedReader, limit: int, name: str) -> None:
         self._readline = stream.readline
         self._limit = limit
+        self._name = name
         self.number = 0
 
     def __iter__(self) -> Iterator[bytes | Problem]:
+        blank = 0
         while line := self._readline(self._limit + 1):
             self.number += 1
             if self.number == 1:
                 line = line.removeprefix(BOM)
+            blank = blank + 1 if line.isspace() else 0
+            if blank > _MAX_BLANK_LINES:
+                expected, advice = f"at most {_MAX_BLANK_LINES:,} blank lines in a row", "remove them"
+                raise DataError.of(Problem(expected, "more", None, self._name, self.number, advice=advice))
             if len(line) <= self._limit:
                 yield line
                 continue

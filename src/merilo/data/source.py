@@ -1,7 +1,8 @@
 """Files as raw records: opening, unpacking and parsing them.
 
 Nothing here depends on samples. JSON Lines and CSV are read line by line in constant memory; the text of a JSON file
-is held whole, its records are not.
+is held whole, its records are not. The unpacked size of a gzip file is limited, because a few megabytes can unpack to
+terabytes.
 """
 
 import csv
@@ -19,13 +20,15 @@ from enum import Enum
 from io import BufferedReader
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, BinaryIO, Final, cast
 
 from merilo.data import check
 from merilo.data.json_records import json_array, json_lines, json_objects
 from merilo.data.lines import BOM, BUFFER_BYTES, Lines, RawRecord
 from merilo.errors import DataError, Problem, UsageError
 
+_MAX_ROW_LINES: Final = 100_000
+"""Maximum lines of one row."""
 _SEPARATOR: Final = re.compile(r"(?:\ufeff)?sep=(.)\s*", re.IGNORECASE)
 _QUOTED: Final = re.compile(r'"[^"]*+"')
 _ESCAPED_BYTE: Final = re.compile("[\udc80-\udcff]")
@@ -75,8 +78,9 @@ def _texts(lines: Lines, too_long: list[Problem], name: str, limit: int, row: li
             yield ""
             continue
         row[0] += len(line)
-        if row[0] > limit:
-            expected, advice = f"a row of at most {limit:,} bytes", "check for a quote that is not closed"
+        if row[0] > limit or lines.number - row[1] > _MAX_ROW_LINES:
+            most = f"{limit:,} bytes" if row[0] > limit else f"{_MAX_ROW_LINES:,} lines"
+            expected, advice = f"a row of at most {most}", "check for a quote that is not closed"
             raise DataError.of(Problem(expected, "a longer one", None, name, row[1], advice=advice))
         yield line.decode(errors="surrogateescape")  # one bad byte must not end the file
 
@@ -141,6 +145,14 @@ MAX_LINE_BYTES: Final = 64 * 2**20
 """Maximum bytes of one line, or of one row of a table."""
 MAX_UNPACKED_BYTES: Final = 4 * 2**30
 """Maximum unpacked bytes of one gzip file; a file that is not packed may have any size."""
+MAX_RATIO: Final = 200
+"""Maximum ratio of unpacked to packed bytes from `RATIO_BYTES` on; text has 3 to 20, much repeated text 100."""
+RATIO_BYTES: Final = 64 * 2**20
+FREE_ROWS: Final = 10_000
+"""Rows that any packed file may have; more need a byte of the file each, since a few bytes can repeat one for ever."""
+
+_EMPTY_BYTES: Final = 2**18
+"""Bytes of a packed file that may hold no content; unpacking empty parts takes longer than reading text."""
 _GZIP: Final = b"\x1f\x8b"  # how gzip files begin
 _MAGIC = {
     b"PK\x03\x04": "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV",
@@ -268,9 +280,13 @@ class RecordFile:
     def records(self) -> Iterator[RawRecord]:
         """Yield the records in their order; a damaged one has problems, and reading continues if possible."""
         with self._opened() as stream:
-            lines = Lines(stream, self.max_line_bytes)
+            lines = Lines(stream, self.max_line_bytes, self.name)
+            packed = getattr(getattr(stream, "raw", None), "packed_bytes", None)
             try:
-                yield from self._records(stream, lines)
+                for number, record in enumerate(self._records(stream, lines), start=1):
+                    if packed is not None and number > FREE_ROWS and number > packed():
+                        raise too_many_rows(self.name)
+                    yield record
             except (OSError, EOFError, zlib.error) as error:
                 yield RawRecord(lines.number + 1, None, (unreadable(error),))
 
@@ -316,20 +332,67 @@ def open_unpacked(path: Path) -> Generator[BufferedReader]:
 def _unpacked(stream: BufferedReader, name: str) -> BufferedReader:
     if stream.peek(2)[:2] != _GZIP:
         return stream
-    return BufferedReader(_Unpacked(name, "rb", fileobj=stream), BUFFER_BYTES)
+    return BufferedReader(_Unpacked(stream, name, MAX_UNPACKED_BYTES), BUFFER_BYTES)
 
 
-class _Unpacked(gzip.GzipFile):
-    """The content of a gzip file; reading more than `MAX_UNPACKED_BYTES` raises DataError."""
+class _Unpacked(io.RawIOBase):
+    """The content of a gzip file; reading raises DataError once it has returned more than `limit` bytes."""
 
-    def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes."""
-        content = super().read(size)
-        if self.tell() > MAX_UNPACKED_BYTES:
-            needed = f"at most {MAX_UNPACKED_BYTES:,} bytes when it is unpacked"
+    def __init__(self, packed: BufferedReader, name: str, limit: int) -> None:
+        self._packed = _Counted(packed, self)
+        self._content = gzip.GzipFile(fileobj=cast("BinaryIO", self._packed))  # GzipFile only reads the file
+        self.name = name
+        self._limit = limit
+        self.given = 0
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase.readable`."""
+        return True
+
+    def packed_bytes(self) -> int:
+        """Return the number of bytes read from the file so far."""
+        return self._packed.count
+
+    def readinto(self, buffer: Any, /) -> int:  # Any: writable buffers have no type before Python 3.12
+        """See `io.RawIOBase.readinto`; raises DataError."""
+        count = self._content.readinto(
+            memoryview(buffer)[:BUFFER_BYTES]
+        )  # GzipFile copies each chunk, so the chunk is bounded
+        self.given += count
+        needed, got = "", "more"
+        if self.given > RATIO_BYTES and self.given > MAX_RATIO * self._packed.count:
+            needed = f"a file that becomes at most {MAX_RATIO} times larger when it is unpacked"
+            got = f"{self._packed.count:,} bytes that became {self.given:,}"
+        elif self.given > self._limit:
+            needed = f"at most {self._limit:,} bytes when it is unpacked"
+        if needed:
             advice = "unpack the file first (gunzip) if it is meant to be this large"
-            raise DataError.of(Problem(needed, "more", source=self.name, advice=advice))
-        return content
+            raise DataError.of(Problem(needed, got, source=self.name, advice=advice))
+        return count
+
+
+class _Counted:
+    """A stream that counts the bytes that were read from it. Raises DataError if they unpack to far fewer."""
+
+    def __init__(self, stream: BufferedReader, content: "_Unpacked") -> None:
+        self._stream = stream
+        self._content = content
+        self.count = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes."""
+        found = self._stream.read(size)
+        self.count += len(found)
+        if self.count > _EMPTY_BYTES + 2 * self._content.given:
+            needed, got = "a gzip file with content", f"{self.count:,} bytes that unpack to {self._content.given:,}"
+            raise DataError.of(Problem(needed, got, source=self._content.name))
+        return found
+
+
+def too_many_rows(name: str) -> DataError:
+    """Return the error for a packed file with more rows than bytes."""
+    needed = f"at most {FREE_ROWS:,} rows, or one for each byte of the packed file"
+    return DataError.of(Problem(needed, "more", source=name, advice="write each row once"))
 
 
 def _standard_input() -> BufferedReader:

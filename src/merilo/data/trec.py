@@ -140,7 +140,7 @@ def _read_lines(stream: BufferedReader, table: _Table, problems: list[Problem]) 
     """Read lines until there are enough problems; return True if any line was not blank."""
     has_lines = False
     header: _Header | None = None
-    lines = Lines(stream, _MAX_LINE_BYTES)
+    lines = Lines(stream, _MAX_LINE_BYTES, table.name)
 
     def problem(expected: str, got: str) -> None:
         advice = _ADVICE if expected == _QRELS_FIELDS and got == "3" else ""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -36,6 +36,7 @@ from merilo.engine.rate_limits import (
 )
 from merilo.engine.retries import (
     FIRST,
+    LEAST_DEADLINE_S,
     MAX_PAUSE_S,
     MAX_WAIT_S,
     RETRIES,
@@ -43,6 +44,7 @@ from merilo.engine.retries import (
     CircuitBreaker,
     Order,
     PendingRequest,
+    deadline_s,
     jitter_s,
 )
 from merilo.errors import (
@@ -136,6 +138,12 @@ class EndpointQueue:
         self._gone_since = inf
         self._failures = 0  # consecutive, retries included
         self._replies = 0
+        self._newest = 0
+        """Number of the newest permit whose request was answered."""
+        self._tried_at = -1
+        """The newest permit when a request was cancelled although none that was sent after it was answered."""
+        self._reply_times: defaultdict[str, deque[tuple[float, Charge]]] = defaultdict(lambda: deque(maxlen=100))
+        """By the schema's name, the seconds and the charges of the last requests that were answered."""
         self._answered: OutgoingRequest | None = None
         """A request with a reply, to be repeated before failures are blamed on the endpoint."""
         self._check: PendingRequest | None = None
@@ -184,7 +192,7 @@ class EndpointQueue:
         """Cancel requests that exceeded their timeout. A worker that does not react to cancellation is abandoned."""
         for worker in tuple(self._workers):
             pending, task = worker.pending, worker.task
-            if pending is None or task is None or now <= worker.deadline:
+            if pending is None or task is None or not (now > worker.deadline or self._lost(worker, pending, now)):
                 continue
             if worker.overdue:  # its code swallowed the cancellation: settle the request without it
                 worker.abandoned = True
@@ -195,6 +203,24 @@ class EndpointQueue:
                 worker.overdue = True
                 worker.deadline = now + _GRACE_S
                 task.cancel()
+
+    def _lost(self, worker: _Worker, pending: PendingRequest, now: float) -> bool:
+        """Return True, once for a request, if it has waited much longer than the last replies took."""
+        waited_s = now - worker.deadline + worker.limit_s
+        if worker.deadline == inf or waited_s < LEAST_DEADLINE_S or pending.cut or pending.charge is None:
+            return False
+        answered = self._reply_times[pending.send.request.schema_name]
+        if answered and waited_s < 10 * answered[-1][0]:  # the deadline is not sooner, and costs more to compute
+            return False
+        limit_s = deadline_s(answered, pending.charge)
+        if worker.overdue or waited_s < limit_s:
+            return False
+        if pending.permit.number > self._newest:  # the server may be answering no request, so only one is retried
+            if self._newest <= self._tried_at:
+                return False
+            self._tried_at = self.limiter.number
+        worker.limit_s, pending.cut = round(limit_s), True
+        return True
 
     def close(self) -> list[asyncio.Task[None]]:
         """Process the replies received, cancel all workers and return their tasks."""
@@ -428,6 +454,9 @@ class EndpointQueue:
         self._share.land(pending.permit, good=True, tokens=total, kind=pending.send.request.schema_name)
         self._gone_since, self._failures = inf, 0
         self._replies += 1
+        self._newest = max(self._newest, pending.permit.number)
+        if self._remote and reply.seconds and pending.charge is not None:
+            self._reply_times[pending.send.request.schema_name].append((reply.seconds, pending.charge))
         self._answered, self._check, self._may_check = self._answered or pending.send, None, not self._local
         # replies correct the estimates, on which token limits and reserves are based
         if self._weighs or dispatcher.spending.needs_price:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import random
 from enum import Enum, auto
+from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
 from merilo.engine.rate_limits import Permit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from merilo.errors import RateLimited
     from merilo.judges.base import OutgoingRequest
@@ -33,6 +34,8 @@ FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
 MAX_PAUSE_S = 600.0
 """Longest pause in seconds that an endpoint may ask for; a longer one ends the run."""
+LEAST_DEADLINE_S = 10.0
+_ENOUGH_REPLIES: Final = 20
 _NONE_YET: Final = Permit(0, 0)
 _BELIEVED: Final = 3
 """Number of retries in a row that wait exactly as long as the endpoint asked."""
@@ -69,6 +72,8 @@ class PendingRequest:
         self.tries = self.limited = self.unreached = 0
         self.replies_before = 0
         """Number of replies of its endpoint when it could not be sent for the first time."""
+        self.cut = False
+        """True once it was cancelled at a deadline learnt from the run. Only the timeout cancels its later tries."""
         self.permit = _NONE_YET
         self.reserved_usd = 0.0
         self.entry = 0
@@ -92,6 +97,23 @@ class PendingRequest:
 def jitter_s(tries: int, max_s: float) -> float:
     """Return a random wait below a bound that doubles with each try, so that failed requests spread out."""
     return random.uniform(0, min(max_s, FIRST_WAIT_S * 2.0 ** (tries - 1)))  # noqa: S311  no secret
+
+
+def deadline_s(answered: Collection[tuple[float, Charge]], charge: Charge) -> float:
+    """Return the seconds after which a request is cancelled; infinite if fewer than 20 replies are known.
+
+    Ten times the slowest of the last replies (of 100, about the 99th percentile), at least 10 s. Proportionally longer
+    for a request that is longer than the median, or whose longest reply is.
+
+    `answered`: the seconds and the charge of each reply.
+    """
+    if len(answered) < _ENOUGH_REPLIES:
+        return inf
+    median = len(answered) // 2
+    read = sorted(each.input_tokens or 0 for _, each in answered)[median]
+    written = sorted(each.reply_tokens for _, each in answered)[median]
+    longer = max(1.0, (charge.input_tokens or 0) / max(read, 1), charge.reply_tokens / max(written, 1))
+    return longer * max(LEAST_DEADLINE_S, 10 * max(seconds for seconds, _ in answered))
 
 
 class BreakerAction(Enum):
