@@ -113,7 +113,7 @@ def _samples(way: int) -> list[dict[str, object]]:
 
 
 def test_json_and_tables_have_the_numbers(settings: list[merilo.Run], tmp_path: Path) -> None:
-    """The record names runs; a CSV has one row per run."""
+    """The record names runs; a CSV has one row per run, LaTeX marks the best and what is worse."""
     found = comparison_record(merilo.compare(settings, within=0.1))["ranking"]
     assert (found["best"], found["may_be_best"], found["as_good"]) == (["k8"], ["k8", "k4"], ["k8", "k4"])
     assert (found["chosen"], found["preferred"], found["against"]) == (["k4"], "cost_usd", [])
@@ -121,6 +121,10 @@ def test_json_and_tables_have_the_numbers(settings: list[merilo.Run], tmp_path: 
     json.dumps(found)
     assert export_runs(settings, tmp_path / "t.csv").runs == 3
     assert (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()[1].startswith("k8,0.8")
+    export_runs(settings, tmp_path / "t.tex")
+    table = (tmp_path / "t.tex").read_text(encoding="utf-8")
+    assert r"k8 & \textbf{0.8" in table
+    assert r"$^\dagger$" in table.splitlines()[7]
     with pytest.raises(UsageError, match="three runs or more"):
         export_runs(settings[:2], tmp_path / "t.csv")
 

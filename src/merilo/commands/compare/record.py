@@ -5,13 +5,16 @@ In the JSON `first` is the base, and differences are second minus first; in `sta
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.compare.text import conclusion, verdict_text, why_of
+from merilo.numbers import number
 from merilo.rendering.explain import evidence_groups
 from merilo.rendering.frames import frame
+from merilo.results.estimate import Verdict
 from merilo.results.means import CAVEAT
-from merilo.results.measures import measure_differences
+from merilo.results.measures import measure_cells, measure_differences
 from merilo.results.records import picked
 from merilo.stats.intervals import LEVEL
 
@@ -99,6 +102,23 @@ def ranking_rows(found: RunComparison) -> list[dict[str, Any]]:  # Any: JSON
             record |= {f"{name} {of}": numbers[of] for of in ("mean", "median", "p95")}
         records.append(record)
     return records
+
+
+def ranking_latex(found: RunComparison) -> str:
+    """Return the table of several runs in LaTeX: in bold the best mean of a metric, with a dagger what is worse."""
+    measured = measure_cells(found.measures, found.preferred)
+    lines = [["run", *(each.metric for each in found.rankings), *measured]]
+    for place in found.rankings[0].means:
+        cells = [found.names[place]]
+        for each in found.rankings:
+            row, mean = each.row_of(place), number(each.means[place])
+            worse = row is not None and row.verdict is Verdict.WORSE
+            cells.append(f"\\textbf{{{mean}}}" if row is None else f"{mean}$^\\dagger$" if worse else mean)
+        lines.append([*cells, *(own[place] for own in measured.values())])
+    rows = [" & ".join(re.sub(r"([_%&#])", r"\\\1", cell) for cell in line) + r" \\" for line in lines]
+    head = ["% bold: the best mean; dagger: shown to be worse, all intervals of a metric holding together with 95 %"]
+    head += [f"\\begin{{tabular}}{{l{'r' * (len(lines[0]) - 1)}}}", r"\toprule", rows[0], r"\midrule"]
+    return "\n".join([*head, *rows[1:], r"\bottomrule", r"\end{tabular}", ""])
 
 
 def _moved(found: RunComparison, each: Moved) -> dict[str, Any]:  # Any: JSON

@@ -9,7 +9,7 @@ import typer
 from merilo.commands.command import Command, Json, Section
 
 HELP = """Export a run as a table, one row per sample: fields, fault, metadata, and the score and status of each metric.
-Export three runs or more as a table with one row per run: means, differences from the best, measures (.csv).
+Export three runs or more as a table with one row per run: means, differences from the best, measures (.csv or .tex).
 
 RUN is the directory that merilo run printed. The ending of FILE chooses the format: .csv, .jsonl or .parquet.
 A file that ends in .otlp.jsonl holds one gen_ai.evaluation.result event per score for the spans of evaluated traces.
@@ -18,7 +18,7 @@ EXAMPLES = """\b
 Examples:
   merilo export runs/first -o first.csv
   merilo export runs/traces -o scores.otlp.jsonl
-  merilo export runs/k2 runs/k4 runs/k8 -o table.csv
+  merilo export runs/k2 runs/k4 runs/k8 -o table.tex
 """
 
 
@@ -30,7 +30,7 @@ def export(
             "-o",
             "--out",
             metavar="FILE",
-            help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl; of several runs .csv). It is replaced.",
+            help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl; of several runs .csv, .tex). It is replaced.",
             show_default=False,
         ),
     ],

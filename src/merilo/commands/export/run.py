@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from merilo.adapters.spans import conventions
 from merilo.commands.calibrate.slices import shown_run
 from merilo.commands.compare.options import ComparisonRequest
-from merilo.commands.compare.record import ranking_rows
+from merilo.commands.compare.record import ranking_latex, ranking_rows
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.diagnose.page import diagnosis_in
 from merilo.data.source import escaped
@@ -72,21 +72,23 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
 
 
 def export_runs(runs: Sequence[Run | str | PathLike[str]], out: str | PathLike[str]) -> Export:
-    """Write one row per run, of three runs or more, as .csv.
+    """Write one row per run, of three runs or more, as .csv with all numbers or as .tex with those to print.
 
     Raises UsageError for another ending and for two runs, and the errors of `compare_runs`.
     """
     path, found = Path(out), compare_runs(runs, ComparisonRequest(samples=0))
-    if not found.rankings or path.suffix != ".csv":
-        raise UsageError(f"A table of runs needs three runs or more, and a .csv file; got {len(runs)}, {path}.")
+    if not found.rankings or path.suffix not in {".csv", ".tex"}:
+        raise UsageError(f"A table of runs needs three runs or more, and a .csv or .tex file; got {len(runs)}, {path}.")
     rows = ranking_rows(found)
     text, names = io.StringIO(newline=""), list(dict.fromkeys(name for row in rows for name in row))
     table = csv.writer(text, lineterminator="\r\n")
     for row in (dict(zip(names, names, strict=True)), *rows):
         table.writerow([escaped(cell) if isinstance(cell := row.get(name), str) else cell for name in names])
+    tex = ranking_latex(found)
     with writing(path), staged(path) as file:
-        file.write(text.getvalue().encode())
-    return Export(path, len(names), complete=all(side.complete for side in found.sides), runs=len(rows))
+        file.write((text.getvalue() if path.suffix == ".csv" else tex).encode())
+    columns = len(names) if path.suffix == ".csv" else tex.split(r"\\")[0].count(" & ") + 1
+    return Export(path, columns, complete=all(side.complete for side in found.sides), runs=len(rows))
 
 
 def write_csv(table: SampleTable, file: IO[bytes], written: Export) -> None:
