@@ -57,7 +57,9 @@ def test_every_help_page_is_printed(name: str, capsys: pytest.CaptureFixture[str
 def test_every_number_has_a_range() -> None:
     """An option that takes a number declares the smallest one, or is a field of an options class."""
     declared = {
-        flag_name(*each) for make in (Options, CheckOptions, ComparisonRequest, DiagnoseOptions) for each in flags_of(make).items()
+        flag_name(*each)
+        for make in (Options, CheckOptions, ComparisonRequest, DiagnoseOptions)
+        for each in flags_of(make).items()
     }
     numbers = [each for name in BY_NAME for each in params(name) if each.type_descriptor.annotation in (int, float)]
     assert len(numbers) > 20

@@ -53,8 +53,6 @@ def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | 
     return Confusion(known, tuple(map(tuple, counts)))
 
 
-
-
 def check_pairs(left: Sequence[object], right: Sequence[object]) -> None:
     """Raise ValueError for series of different lengths."""
     if len(left) != len(right):

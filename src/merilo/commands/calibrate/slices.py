@@ -20,7 +20,7 @@ from merilo.stats.column import Column, Missing
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from merilo.commands.calibrate.label_matching import MatchedLabels
     from merilo.results.faults import Answer
