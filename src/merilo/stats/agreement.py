@@ -11,6 +11,7 @@ function returns one number for each table, NaN if it is undefined: callers turn
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | 
     Raises ValueError for series of different lengths, and for a label that is not among `labels`.
     """
     check_pairs(people, judge)
-    found: list[T] = [*people, *judge]
+    found = list(chain(people, judge))
     known = tuple(sorted(set(found if labels is None else labels)))
     place = {label: index for index, label in enumerate(known)}
     if strange := [label for label in found if label not in place]:
