@@ -1,10 +1,11 @@
-"""Local judges on the command line: runs and checks."""
+"""Local judges on the command line, from a draft to a run and a check."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from command_line import Here
-from tiny_models import nli, reranker
+from tiny_models import nli, reranker, rigged
 
 ROWS = [
     {
@@ -29,6 +30,44 @@ LABELS = [
     },
     {"id": "b", "source": "ours", "task": "nli", "context": "Rome has hills.", "statement": "A tower.", "label": 0},
 ]
+
+
+def test_a_draft_becomes_a_judge(here: Here) -> None:
+    """The draft has the labels of config.json; once its places are decided, the judge works."""
+    rigged(here.path / "model")
+    asked = here.merilo("judge", "check", "local:./model")
+    assert (asked.returncode, "To agree, add --yes." in " ".join(asked.stderr.split())) == (2, True)
+    done = here.merilo("judge", "check", "local:./model", "--yes")
+    assert done.returncode == 2
+    assert 'Wrote model/judge.toml. Replace "?" in 2 places, then repeat' in " ".join(done.stderr.split())
+    refused = here.merilo("judge", "check", "local:./model")
+    assert refused.returncode == 2
+    assert 'the card is a draft. Replace "?" in licence, languages[0].' in refused.stderr
+    path = here.path / "model" / "judge.toml"
+    path.write_text(path.read_text().replace('licence = "?"', 'licence = "MIT"').replace('["?"]', '["en"]'))
+    tried = here.json("judge", "check", "local:./model", "--task", "trial")
+    assert tried["works"]
+    assert tried["judge"]["name"] == "local:model"
+    assert tried["kinds"].keys() == {"support", "statements", "noncommittal"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "places"),
+    [
+        ({0: "LABEL_0"}, ["cuts[0]", "cuts[1]"]),
+        ({0: "LABEL_0", 1: "LABEL_1"}, ["labels[0]", "labels[1]", "yes"]),
+        ({0: "entailment", 1: "neutral", 2: "contradiction"}, []),
+        ({0: "con sistent", 1: 'say "x"'}, ["yes"]),
+    ],
+)
+def test_a_draft_asks_for_what_it_cannot_know(here: Here, labels: Mapping[int, str], places: list[str]) -> None:
+    """Generated label names, cuts and what means yes are left to the user; odd names are quoted."""
+    rigged(here.path / "model", labels, yes=labels[0])
+    here.merilo("judge", "check", "local:./model", "--yes")
+    refused = here.merilo("judge", "check", "local:./model").stderr
+    assert refused.count("\n") == 1
+    named = refused.partition('"?" in ')[2]
+    assert [place for place in ("cuts[0]", "cuts[1]", "labels[0]", "labels[1]", "yes") if place in named] == places
 
 
 def test_a_second_run_uses_the_cache(here: Here) -> None:

@@ -103,10 +103,12 @@ def test_an_unknown_model_has_no_card() -> None:
         ({"files__tokenizer": "tokenizer.py"}, "files.tokenizer: must be a file with the suffix .json"),
         ({"revision": "main"}, "revision: String should match"),
         ({"languages": []}, "languages"),
+        ({"output__yes": "?"}, 'the card is a draft. Replace "?" in output.yes.'),
+        ({"output__labels": ["?", "b"]}, 'Replace "?" in output.labels[0].'),
     ],
 )
 def test_a_wrong_card_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
-    """Unknown keys, slots, labels and files are named."""
+    """Unknown keys, slots, labels, files and undecided places are named."""
     with pytest.raises(UsageError) as refused:
         card(**changes)
     assert str(refused.value).startswith("judge.toml: ")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from merilo.judges.local.find import draft_card
 from merilo.judges.local.judge import LocalJudge, local_judge
 from merilo.judges.local.model import golden_check
 
@@ -21,15 +22,12 @@ def golden(name: str) -> list[dict[str, Any]]:
 
 
 def judge(name: str, folder: Path) -> LocalJudge:
-    """A copy of a model as a judge, with a card by its configuration."""
+    """A copy of a model as a judge, by the draft of its card."""
     shutil.copytree(EXPORTED / name, folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    labels = [config["id2label"][place] for place in sorted(config["id2label"], key=int)]
     card = (
-        f'card = 1\nname = "{name}"\nlicence = "MIT"\nlanguages = ["en"]\n'
-        f'[input]\nform = "pair"\nfirst = "{{premise}}"\nsecond = "{{hypothesis}}"\nmax_tokens = 160\n'
-        f'[output]\nhead = "softmax"\nlabels = {json.dumps(labels)}\nyes = "entailment"\n'
-        '[answers.support]\nuse = { premise = "context", hypothesis = "statement" }\n'
+        draft_card(folder)
+        .replace('licence = "?"', 'licence = "MIT"')
+        .replace('languages = ["?"]', 'languages = ["en"]')
     )
     pairs = "".join(
         f"[[golden]]\npremise = {json.dumps(each['premise'])}\nhypothesis = {json.dumps(each['hypothesis'])}\n"

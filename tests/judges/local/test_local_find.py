@@ -60,7 +60,7 @@ def test_a_folder_is_used_with_its_card(tmp_path: Path) -> None:
     assert found.card.name == "rigged"
     assert found.model == folder / "model.onnx"
     (folder / "judge.toml").unlink()
-    assert refused(str(folder)) == f'{folder} has no judge.toml. Write one: see "Write a card" in the documentation.'
+    assert refused(str(folder)) == f"{folder} has no judge.toml. Write a draft: merilo judge check local:{folder}."
 
 
 @each_case(
@@ -73,7 +73,7 @@ def test_a_folder_is_used_with_its_card(tmp_path: Path) -> None:
             f"{MODEL}@v2",
             f"Revision v2 of {MODEL} is not in the cache of the hub. Download it: merilo judge check local:{MODEL}@v",
         ),
-        ("somebody/model", "No card for somebody/model. Download the model to a folder, and write judge.toml there."),
+        ("somebody/model", "No card for somebody/model. Download the model and write a draft"),
         ("nlj", "No local model 'nlj'. Use local:FOLDER"),
         ("./none", "No such folder: none."),
         ("../../none", "No such folder: ../../none."),

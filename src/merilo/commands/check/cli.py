@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 HELP = """Try judges and measure them against people.
 
 Asks one question of each kind (trial), and compares verdicts with human labels (by default the sample in merilo).
---task limits it. Several judges share a table. A local:NAME that is not on this machine is downloaded if you agree.
+--task limits it. Several judges share a table. A local:NAME that is not on this machine is downloaded if you agree; a
+folder without a card gets a draft of one.
 
 Exit codes: 0 success, 2 usage error, invalid data or no usable provider, 4 a kind of question fails or more than 1% of
 the questions, 5 limit reached, 130 interrupted.
@@ -60,7 +61,9 @@ def check(
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Estimate requests and cost only.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print every table.", hidden=True)] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Download without a question.", hidden=True)] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Download, or write a draft, without a question.", hidden=True)
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -142,32 +145,39 @@ def _estimate(options: CheckOptions, judges: Sequence[Judge], *, json: bool) -> 
 
 
 def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
-    """Download a local model that is not on this machine, if the user agrees."""
+    """Download a local model that is not on this machine, or draft its card, if the user agrees."""
     from merilo.errors import UsageError
+    from merilo.judges.local.card import CARD_NAME
     from merilo.judges.local.find import card_for, digests, find_model
 
     scheme, _, text = spec.strip().partition(":")
-    if scheme != "local" or not text or Path(text).expanduser().is_dir():
+    folder = Path(text).expanduser()
+    if scheme != "local" or not text:
+        return
+    if folder.is_dir():
+        if not (folder / CARD_NAME).exists() and card_for(text) is None:
+            _draft(folder, folder / CARD_NAME, yes=yes)
         return
     try:
         digests(find_model(text))
     except UsageError:
-        card = card_for(text)
-        if card is not None and (card.model or text.count("/") == 1):
+        card, on_hub = card_for(text), text.count("/") == 1 and text[0] not in "./~"
+        if on_hub or (card is not None and card.model):
             _download(text, yes=yes, quiet=quiet, json=json)
 
 
 def _download(text: str, *, yes: bool, quiet: bool, json: bool) -> None:
     from merilo.commands.check.fetch import download, plan_download
     from merilo.errors import Interrupted
-    from merilo.judges.local.card import forbids_commercial_use
+    from merilo.judges.local.card import CARD_NAME, forbids_commercial_use
+    from merilo.judges.local.find import card_for, fetched_folder
     from merilo.numbers import size_text
     from merilo.rendering.page import Page, Tone, page_width, show, tell
 
     if quiet or not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when huggingface_hub is imported
     plan = plan_download(text)
-    size = size_text(sum(each.size for each in plan.files))
+    size, draft = size_text(sum(each.size for each in plan.files)), card_for(plan.name) is None
     licence = (
         f"{plan.licence.upper()}: NOT FOR COMMERCIAL USE" if forbids_commercial_use(plan.licence) else plan.licence
     )
@@ -177,13 +187,30 @@ def _download(text: str, *, yes: bool, quiet: bool, json: bool) -> None:
         page.text(title, tone=Tone.STRONG)
         rows = [("revision", plan.revision), ("licence", licence), ("files", size)]
         rows += (("", f"{each.rfilename}, {size_text(each.size)}") for each in plan.files)
-        page.entries(rows)
+        page.entries([*rows, *([("card", "none; a draft is written")] if draft else [])])
         show(page)
     _ask(f"Download {size}?", yes=yes)
     try:
-        download(plan, lambda file: None if quiet else tell(f"Fetching {file} ..."))
+        folder = download(plan, lambda file: None if quiet else tell(f"Fetching {file} ..."))
     except KeyboardInterrupt:
         raise Interrupted("Stopped. Repeat the command to resume; finished files are reused.") from None
+    if draft:
+        _draft(folder, fetched_folder(plan.name) / CARD_NAME, yes=True)
+
+
+def _draft(folder: Path, path: Path, *, yes: bool) -> None:
+    """Write the draft of a card, and stop with the advice to complete it."""
+    from merilo.errors import UsageError
+    from merilo.judges.local.card import UNDECIDED
+    from merilo.judges.local.find import draft_card
+    from merilo.runs.files import writing
+
+    text = draft_card(folder)
+    _ask(f"The model in {folder} has no card. Write a draft to {path}?", yes=yes)
+    with writing(path), path.open("x", encoding="utf-8") as file:
+        file.write(text)
+    places = text.count(f'"{UNDECIDED}"') - 1  # the first line names the sign
+    raise UsageError(f'Wrote {path}. Replace "{UNDECIDED}" in {places} places, then repeat the command.')
 
 
 def _ask(question: str, *, yes: bool) -> None:

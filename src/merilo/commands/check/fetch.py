@@ -38,27 +38,27 @@ class Download(NamedTuple):
 
 
 def plan_download(text: str) -> Download:
-    """Return the files to download for a card's name or ORG/NAME[@REVISION] with a card. Raises UsageError."""
+    """Return the files to download for a card's name or ORG/NAME[@REVISION]. Raises UsageError."""
     name, _, revision = text.partition("@")
     card, lock = find.card_for(name), find.read_lock(find.fetched_folder(name))
-    model = name if "/" in name else "" if card is None else card.model
-    if card is None or not model:
+    model = name if "/" in name else card.model if card is not None else ""
+    if not model:
         cards = ", ".join(builtin_cards())
-        raise UsageError(f"No local judge {name!r}. Name one of: {cards}.")
+        raise UsageError(f"No local judge {name!r}. Name a model of the hub (ORG/NAME) or: {cards}.")
     revision = revision or next((each.revision for each in (lock, card) if each and each.model == model), "")
     info = _asked(model, "model_info", revision=revision or None, files_metadata=True)
     if not _COMMIT.fullmatch(str(info.sha)):  # it becomes a part of paths
         raise UsageError(f"Cannot get {model} from the hub: it names no commit.")
     named = [getattr(info.card_data, each, None) for each in ("license_name", "license")]
-    licence = next((str(each) for each in named if each), card.licence)
+    licence = next((str(each) for each in named if each), card.licence if card is not None else "unknown")
     return Download(name, model, str(info.sha), licence, _chosen(model, info.siblings or (), card))
 
 
-def _chosen(model: str, listed: Any, card: Card) -> tuple[Any, ...]:  # Any: as in `Download.files`
+def _chosen(model: str, listed: Any, card: Card | None) -> tuple[Any, ...]:  # Any: as in `Download.files`
     """Return the ONNX file with its external weights, the tokenizer and the texts."""
     there = {each.rfilename: each for each in listed}
     found: list[str] = []
-    for wanted in (card.files.model, card.files.tokenizer):
+    for wanted in ("model.onnx", "tokenizer.json") if card is None else (card.files.model, card.files.tokenizer):
         base = Path(wanted).name
         place = next((each for each in (wanted, base, f"onnx/{base}") if each in there), None)
         if place is None:

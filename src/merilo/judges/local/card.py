@@ -12,14 +12,15 @@ from functools import cache, cached_property
 from hashlib import sha256
 from importlib.resources import as_file, files
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from merilo.data.config_files import read_document, validated
+from merilo.data.config_files import MAX_PROBLEMS, read_document, validated
+from merilo.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 # -- questions of the form `options` ------------------------------------------------------------------
@@ -76,6 +77,8 @@ def filled(template: str, texts: Mapping[str, str]) -> str:
 
 CARD_NAME: Final = "judge.toml"
 """File name of a user's card, next to the model."""
+UNDECIDED: Final = "?"
+"""Value of a place in a draft that the user has to fill in."""
 SLOTS: Final = ("premise", "hypothesis", "query")
 NAME_PATTERN: Final = r"[a-z0-9][a-z0-9._-]{0,63}"
 """Names of cards: lower case, so that they are file names everywhere."""
@@ -351,7 +354,21 @@ def read_card(path: Path) -> Card:
 
 def card_of(fields: Mapping[str, object], source: str) -> Card:
     """Return the card with these fields. Raises UsageError that starts with `source`."""
+    if undecided := list(_undecided(fields)):
+        places = ", ".join(undecided[:MAX_PROBLEMS])
+        raise UsageError(f'{source}: the card is a draft. Replace "{UNDECIDED}" in {places}.')
     return validated(Card, fields, source)
+
+
+def _undecided(value: object, place: str = "") -> Iterator[str]:
+    if value == UNDECIDED:
+        yield place
+    elif isinstance(value, dict):
+        for key, each in cast("dict[str, object]", value).items():
+            yield from _undecided(each, f"{place}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for index, each in enumerate(cast("list[object]", value)):
+            yield from _undecided(each, f"{place}[{index}]")
 
 
 @cache

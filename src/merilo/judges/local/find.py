@@ -6,6 +6,7 @@ Nothing is downloaded, and nothing is written. `merilo judge check local:NAME` s
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -20,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from merilo.data.config_files import MAX_BYTES, read_document
 from merilo.errors import UsageError
-from merilo.judges.local.card import CARD_NAME, NAME_PATTERN, builtin_card_for, builtin_cards, read_card
+from merilo.judges.local.card import CARD_NAME, NAME_PATTERN, UNDECIDED, builtin_card_for, builtin_cards, read_card
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from merilo.judges.local.card import Card
 
@@ -162,7 +163,7 @@ def find_model(spec: str) -> FoundModel:
     if folder.is_dir():
         path = folder / CARD_NAME
         if not path.is_file():
-            raise UsageError(f'{folder} has no {CARD_NAME}. Write one: see "Write a card" in the documentation.')
+            raise UsageError(f"{folder} has no {CARD_NAME}. Write a draft: merilo judge check local:{folder}.")
         own = read_card(path)
         advice = f"Copy the file there, or correct files in {CARD_NAME}."
         advice += f" {export_advice(own.model)}" if own.model else ""
@@ -173,7 +174,8 @@ def find_model(spec: str) -> FoundModel:
     if named is not None:
         model = f"{named['org']}/{named['name']}"
         if card is None:
-            raise UsageError(f"No card for {model}. Download the model to a folder, and write {CARD_NAME} there.")
+            message = f"No card for {model}. Download the model and write a draft: merilo judge check local:{model}."
+            raise UsageError(message)
         return _installed(model, model, named["revision"] or "", card)
     if _NAME.fullmatch(spec):
         raise UsageError(f"No local model {spec!r}. Use {FORMS}; names: {', '.join(builtin_cards())}.")
@@ -208,7 +210,8 @@ def _checked(found: FoundModel, advice: str) -> FoundModel:
     for name in (card.files.model, card.files.tokenizer):
         if _file(folder, name) is None:
             raise UsageError(f"{folder} has no {name}. {advice}")
-    if (problem := label_problem(card, config_labels(folder))) is not None:
+    config = read_config(folder)
+    if config is not None and (problem := label_problem(card, config.labels)) is not None:
         raise UsageError(f"The card {card.name} does not fit {folder / 'config.json'}: {problem}.")
     return found
 
@@ -302,7 +305,8 @@ def _digest_of(path: Path, size: int, modified_ns: int) -> str:
     return file_sha256(path)
 
 
-# -- the configuration of a model ----------------------------------------------------------------------
+# -- a card for a model without one --------------------------------------------------------------------
+# A draft from the model's `config.json`; what only a person knows is left as "?".
 
 CONFIG_NAME: Final = "config.json"
 _MAX_LABELS: Final = 1_000
@@ -310,13 +314,29 @@ _MAX_NAME: Final = 100
 """Characters of a label, which messages repeat."""
 
 
-def config_labels(folder: Path) -> Mapping[int, str]:
-    """Return `id2label` of the configuration in a folder, the name of each output; empty if it has none.
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """The fields that merilo reads; missing ones are empty."""
 
-    Raises UsageError for an invalid file.
-    """
+    architecture: str
+    labels: Mapping[int, str]
+    """`id2label`: the name of each output."""
+    max_positions: int | None
+
+
+def read_config(folder: Path) -> ModelConfig | None:
+    """Return the configuration in a folder; None if there is none. Raises UsageError for an invalid file."""
     path = folder / CONFIG_NAME
-    return _labels(read_document(path).get("id2label"), path) if path.is_file() else {}
+    if not path.is_file():
+        return None
+    fields = read_document(path)
+    architectures, positions = fields.get("architectures"), fields.get("max_position_embeddings")
+    first = cast("list[object]", architectures)[0] if isinstance(architectures, list) and architectures else ""
+    return ModelConfig(
+        architecture=first if isinstance(first, str) else "",
+        labels=_labels(fields.get("id2label"), path),
+        max_positions=positions if isinstance(positions, int) and 0 < positions < 10**7 else None,
+    )
 
 
 def _labels(value: object, path: Path) -> Mapping[int, str]:
@@ -326,3 +346,77 @@ def _labels(value: object, path: Path) -> Mapping[int, str]:
     if not numbered or (value is not None and not given):
         raise UsageError(f"{path}: id2label must map the numbers from 0 to names.")
     return {int(key): cast("str", name) for key, name in given.items()}
+
+
+# -- the draft ----------------------------------------------------------------------------------------
+
+
+_OFFSET: Final = 2
+"""Positions that RoBERTa and its relatives count in `max_position_embeddings` but cannot use."""
+_OFFSET_FAMILIES: Final = ("Roberta", "XLMRoberta", "Camembert")
+_GENERATED: Final = re.compile(r"LABEL_\d+")
+
+
+def draft_card(folder: Path) -> str:
+    """Return the text of a card for the model in a folder. Raises UsageError if it has no `config.json`."""
+    config = read_config(folder) if folder.is_dir() else None
+    if config is None:
+        raise UsageError(f"{folder} has no {CONFIG_NAME}. Name the folder of a model.")
+    labels = [config.labels[place] for place in sorted(config.labels)]
+    ranks = len(labels) == 1
+    offset = _OFFSET if config.architecture.startswith(_OFFSET_FAMILIES) else 0
+    most = f'"{UNDECIDED}"' if config.max_positions is None else config.max_positions - offset
+    lines = [
+        '# A draft: replace each "?". The keys are explained in merilo\'s documentation, "Use a local model".',
+        "card = 1",
+        f"name = {_text(re.sub('[^a-z0-9._-]+', '-', folder.resolve().name.casefold()).strip('-._')[:40] or 'model')}",
+        f'licence = "{UNDECIDED}"',
+        f'languages = ["{UNDECIDED}"]  # such as "en"; "multi" for many',
+        "",
+        "[files]",
+        f"model = {_text(_model_file(folder))}",
+        'tokenizer = "tokenizer.json"',
+        "",
+        "[input]",
+        'form = "pair"',
+        f"first = {_text('{query}' if ranks else '{premise}')}",
+        f"second = {_text('{premise}' if ranks else '{hypothesis}')}",
+        f"max_tokens = {most}",
+        "",
+        "[output]",
+        f'head = "{"sigmoid" if ranks else "softmax"}"',
+        *_label_lines(labels),
+        "",
+        *(_RANKS if ranks else _CHECKS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_CHECKS: Final = ("[answers.support]", 'use = { premise = "context", hypothesis = "statement" }', "cut = 0.5")
+_RANKS: Final = (
+    "[answers.relevance]",
+    'use = { query = "user_input", premise = "context" }',
+    f'cuts = ["{UNDECIDED}", "{UNDECIDED}"]  # lowest probabilities of grade 1 and grade 2, such as 0.1 and 0.6',
+)
+
+
+def _label_lines(labels: Sequence[str]) -> list[str]:
+    if len(labels) == 1:
+        named = UNDECIDED if not labels[0] else "relevant" if _GENERATED.fullmatch(labels[0]) else labels[0]
+        return [f"labels = [{_text(named)}]", f"yes = {_text(named)}"]
+    shown = [UNDECIDED if _GENERATED.fullmatch(each) else each for each in labels] or [UNDECIDED, UNDECIDED]
+    yes = next((each for each in labels if each.casefold() == "entailment"), UNDECIDED)
+    return [f"labels = [{', '.join(map(_text, shown))}]", f"yes = {_text(yes)}"]
+
+
+def _model_file(folder: Path) -> str:
+    """Return the ONNX file: model.onnx, or the only one."""
+    found = sorted(
+        path.relative_to(folder).as_posix() for place in (folder, folder / "onnx") for path in place.glob("*.onnx")
+    )
+    usual = [name for name in found if name.rpartition("/")[2] == "model.onnx"]
+    return usual[0] if usual else found[0] if len(found) == 1 else "model.onnx"
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=True)  # a JSON text without characters beyond ASCII is a TOML text too
