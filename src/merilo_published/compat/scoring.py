@@ -194,9 +194,18 @@ def usable(definition: str, native: str | None, judge: Judge | None, shown: str)
     return metric  # type: ignore[return-value]  # no row of a table names a composite
 
 
-async def score(samples: Sequence[Sample], wanted: Sequence[Wanted], settings: RunSettings) -> Scored:
-    """Return the outcomes of the metrics over the samples. Raises what `merilo.evaluate` raises."""
-    parts = _parts(wanted)
+async def score(
+    samples: Sequence[Sample],
+    wanted: Sequence[Wanted],
+    settings: RunSettings,
+    lacking: Sequence[Sequence[str]] = (),
+) -> Scored:
+    """Return the outcomes of the metrics over the samples. Raises what `merilo.evaluate` raises.
+
+    `lacking`: for each sample and metric why it has no outcome, empty if it has one; the reason is the outcome then.
+    """
+    places = range(len(wanted)) if samples else ()
+    parts = _parts(wanted, [at for at in places if not (lacking and all(row[at] for row in lacking))])
     if settings.out is not None and len(parts) > 1:
         raise UsageError("A run in out= has the same models for all metrics; omit out=, or use one judge and embedder.")
     columns: dict[int, Sequence[Outcome]] = {}
@@ -216,7 +225,13 @@ async def score(samples: Sequence[Sample], wanted: Sequence[Wanted], settings: R
             rows = [found.outcomes for found in run.samples]
             columns |= {place: [row[text] for row in rows] for place, text in texts.items()}
             runs += [run] * settings.kept
-    whole = zip(*(columns[place] for place in range(len(wanted))), strict=True)
+    whole = (
+        tuple(
+            Undefined(lacking[at][place]) if lacking and lacking[at][place] else columns[place][at]
+            for place in range(len(wanted))
+        )
+        for at in range(len(samples))
+    )
     return Scored(tuple(whole), tuple(runs))
 
 
@@ -229,14 +244,14 @@ def tell_report(runs: Sequence[Run]) -> None:
 _ROLES: Final = ("rest", "embeddings", "similarities")
 
 
-def _parts(wanted: Sequence[Wanted]) -> list[tuple[list[Judge | None], list[int]]]:
+def _parts(wanted: Sequence[Wanted], asked: Sequence[int]) -> list[tuple[list[Judge | None], list[int]]]:
     """Return the models, in the order of the roles, and the indices of the metrics of as few runs as possible.
 
-    A model is None until a metric needs one.
+    A model is None until a metric needs one. `asked`: the indices of the metrics to compute.
     """
     parts: list[tuple[list[Judge | None], list[int]]] = []
-    for place, each in enumerate(wanted):
-        models = [each.judge, each.embedder, each.cross_encoder]
+    for place in asked:
+        models = [wanted[place].judge, wanted[place].embedder, wanted[place].cross_encoder]
         for own, places in parts:
             pairs = [*zip(own, models, strict=True)]
             if all(one is None or other is None or one is other for one, other in pairs):

@@ -1,1 +1,1 @@
-from merilo_published.compat.deepeval.errors import *
+from merilo_published.compat.deepeval.test_case import *

@@ -1,1 +1,1 @@
-from merilo_published.compat.ragas.embeddings import *
+from merilo_published.compat.ragas.models import *

@@ -1,1 +1,1 @@
-from merilo_published.compat.ragas.run_config import *
+from merilo_published.compat.ragas.models import *

@@ -199,9 +199,7 @@ class AxionMetric:
                 )
         return instead
 
-    def result(
-        self, item: DatasetItem, outcome: Outcome, metric: Metric, *, judge: str, threshold: float
-    ) -> MetricResult:
+    def result(self, item: DatasetItem, outcome: Outcome, metric: Metric, judge: str, threshold: float) -> MetricResult:
         """Return the result for an outcome; `metric` is the one that was computed."""
         instead = metric is not self.published
         if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
@@ -329,18 +327,12 @@ async def results_of(
     """Return the results of all metrics on all items: item by item, metrics in order."""
     made = MadeOnce()
     judges = [made.of(metric.judge or judge or "embedded", judge_from) for metric in metrics]
-    computed = [metric.metric_for(judge) for metric, judge in zip(metrics, judges, strict=True)]
-    asked = [at for at, metric in enumerate(metrics) if any(not metric.lacking(item) for item in items)]
-    outcomes: dict[int, Sequence[Outcome]] = {}
-    if asked:
-        samples = [item.sample(str(number)) for number, item in enumerate(items, start=1)]
-        found = await score(samples, [Wanted(computed[at], judges[at]) for at in asked], settings)
-        outcomes = dict(zip(asked, zip(*found.outcomes, strict=True), strict=True))
-    results: list[MetricResult] = []
-    for place, item in enumerate(items):
-        for at, metric in enumerate(metrics):
-            sentence = metric.lacking(item)
-            outcome = Undefined(sentence) if sentence else outcomes[at][place]
-            threshold = thresholds.get(metric.name, metric.threshold)
-            results.append(metric.result(item, outcome, computed[at], judge=judges[at].name, threshold=threshold))
-    return results
+    wanted = [Wanted(metric.metric_for(judge), judge) for metric, judge in zip(metrics, judges, strict=True)]
+    samples = [item.sample(str(number)) for number, item in enumerate(items, start=1)]
+    lacking = [[metric.lacking(item) for metric in metrics] for item in items]
+    found = await score(samples, wanted, settings, lacking)
+    return [
+        metric.result(item, outcome, own.metric, judge.name, thresholds.get(metric.name, metric.threshold))
+        for item, outcomes in zip(items, found.outcomes, strict=True)
+        for metric, outcome, own, judge in zip(metrics, outcomes, wanted, judges, strict=True)
+    ]

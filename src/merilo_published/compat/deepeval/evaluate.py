@@ -11,10 +11,9 @@ from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
 from merilo.metrics.base import Failed, Undefined
 
-from ..scoring import MadeOnce, RunSettings, Scored, score, tell_report
-from .errors import MissingTestCaseParamsError
+from ..scoring import MadeOnce, RunSettings, score, tell_report
 from .metrics import BaseMetric, judge_of
-from .test_case import LLMTestCase
+from .test_case import LLMTestCase, MissingTestCaseParamsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,31 +194,19 @@ async def _measured(
     """Return the results; a case that lacks a field of a metric has that error, or no result of it."""
     made = MadeOnce()  # metrics that name the same model share one judge, and so one run
     judges = [made.of(metric.model, judge_of) for metric in metrics]
-    missing = {
-        (at, place): problem
-        for at, case in enumerate(cases)
-        for place, metric in enumerate(metrics)
-        if (problem := metric.problem(case))
-    }
-    if missing and not (errors.ignore_errors or errors.skip_on_missing_params):
-        raise MissingTestCaseParamsError(next(iter(missing.values())))
-    asked = [place for place in range(len(metrics)) if any((at, place) not in missing for at in range(len(cases)))]
-    wanted = [metrics[place].wanted(judges[place]) for place in asked]
+    lacking = [[metric.problem(case) for metric in metrics] for case in cases]
+    problems = [problem for row in lacking for problem in row if problem]
+    if problems and not (errors.ignore_errors or errors.skip_on_missing_params):
+        raise MissingTestCaseParamsError(problems[0])
+    wanted = [metric.wanted(judge) for metric, judge in zip(metrics, judges, strict=True)]
     samples = [case.sample(ids[at] if ids else str(at + 1)) for at, case in enumerate(cases)]
-    found = await score(samples, wanted, settings) if asked else Scored(((),) * len(cases), ())
-    column = {place: number for number, place in enumerate(asked)}
+    found = await score(samples, wanted, settings, lacking)
     results: list[TestResult] = []
-    for at, case in enumerate(cases):
+    for at, (case, outcomes) in enumerate(zip(cases, found.outcomes, strict=True)):
         data = [
-            _data(
-                metric,
-                found.outcomes[at][column[place]] if place in column else Undefined(missing[at, place]),
-                judges[place],
-                missing.get((at, place)),
-                errors,
-            )
-            for place, metric in enumerate(metrics)
-            if not (errors.skip_on_missing_params and (at, place) in missing)
+            _data(metric, outcome, judge, problem, errors)
+            for metric, outcome, judge, problem in zip(metrics, outcomes, judges, lacking[at], strict=True)
+            if not (errors.skip_on_missing_params and problem)
         ]
         success, name = all(each.success for each in data), case.name or f"test_case_{at}"
         shown = (case.input, case.actual_output, case.expected_output, case.retrieval_context)
@@ -227,10 +214,10 @@ async def _measured(
     return EvaluationResult(results, found.runs)
 
 
-def _data(metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str | None, errors: ErrorConfig) -> MetricData:
+def _data(metric: BaseMetric, outcome: Outcome, judge: Judge, missing: str, errors: ErrorConfig) -> MetricData:
     metric.take(outcome, judge)
     error = missing or metric.error or (outcome.reason if isinstance(outcome, Undefined) else None)
-    if error is not None and not errors.ignore_errors and missing is None:
+    if error is not None and not errors.ignore_errors and not missing:
         raise JudgeError(f"{type(metric).__qualname__} has no score: {error}")
     return MetricData(
         metric.__name__,

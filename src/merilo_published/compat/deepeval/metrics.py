@@ -12,7 +12,7 @@ from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
 from ..scoring import RunSettings, Wanted, judge_for, score, usable, usual_model, why_none
-from .errors import MissingTestCaseParamsError
+from .test_case import MissingTestCaseParamsError
 
 if TYPE_CHECKING:
     from merilo.judges.base import Judge

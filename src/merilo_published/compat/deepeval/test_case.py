@@ -1,4 +1,4 @@
-"""DeepEval's test case."""
+"""DeepEval's test case and errors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.load import load
 from merilo.data.sample import BadRecord, Sample
-from merilo.errors import DataError
+from merilo.errors import DataError, MeriloError
 
 from ..missing import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+DeepEvalError = MeriloError
+"""Every error of merilo is one."""
+
+
+class MissingTestCaseParamsError(DataError):
+    """A test case lacks a field that a metric needs."""
+
 
 FIELD_OF: Final[Mapping[str, str]] = {
     "user_input": "input",

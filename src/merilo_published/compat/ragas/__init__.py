@@ -11,7 +11,7 @@ docs/from-ragas.md shows all of it.
     scorers.py          the metric classes, made from the table; scores of one sample
     table.py            class and options in ragas → definition and parameters in merilo, by line
     dataset_schema.py   samples and data sets
-    llms.py, embeddings.py   wrappers, factories → judges and embedders (merilo.compat.scoring)
+    models.py           wrappers, factories → judges and embedders (merilo.compat.scoring), RunConfig
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from . import lines
 from .dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
 from .evaluation import EvaluationResult
-from .run_config import RunConfig
+from .models import RunConfig
 
 __all__ = [
     "EvaluationDataset",

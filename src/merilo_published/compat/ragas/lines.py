@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import missing
-from . import dataset_schema, embeddings, llms, run_config
+from . import dataset_schema, models
 from . import evaluation as evaluation_module
 from .evaluation import Evaluation, EvaluationResult
 from .scorers import CollectionsMetric, DistanceMeasure, MetricResult, RagasMetric, metrics_of
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from .table import Line
 
 _PACKAGE: Final = "merilo.compat.ragas"
-_SHARED: Final = (dataset_schema, embeddings, llms, run_config)
+_SHARED: Final = {
+    "dataset_schema": dataset_schema,
+    **dict.fromkeys(("llms", "llms.base", "embeddings", "embeddings.base", "run_config"), models),
+}
 """The modules that are the same on every line."""
 _FILES: Final = (
     *("_answer_correctness", "_answer_relevance", "_answer_similarity", "_aspect_critic", "_context_entities_recall"),
@@ -37,8 +40,7 @@ _ASPECTS: Final = ("harmfulness", "maliciousness", "coherence", "correctness", "
 
 def install() -> Evaluation:
     """Make the modules of all lines importable; return the evaluation of the newest line."""
-    for module in (embeddings, llms):
-        missing.add_files(module.__name__, "base")  # where ragas 0.4 has the names too
+    _share(_PACKAGE)
     metrics = _metrics_module(NEWEST, _PACKAGE)
     _metrics_module(COLLECTIONS, f"{_PACKAGE}.metrics", "collections", CollectionsMetric)
     for line in (V0_0, V0_1, V0_2, V0_3):
@@ -49,14 +51,19 @@ def install() -> Evaluation:
     return evaluation
 
 
+def _share(package: str) -> None:
+    for name, module in _SHARED.items():
+        sys.modules[f"{package}.{name}"] = module
+        setattr(sys.modules[package], name, module)
+
+
 def _line_module(line: Line, name: str) -> None:
     module = _module(_PACKAGE, name, f"ragas {line.name}: the names of `{_PACKAGE}`, with the numbers of that line.")
-    for shared in _SHARED:
-        sys.modules[f"{module.__name__}.{shared.__name__.rpartition('.')[2]}"] = shared
+    _share(module.__name__)
     metrics = _metrics_module(line, module.__name__)
     evaluation = Evaluation(line, metrics)
     classes = (dataset_schema.EvaluationDataset, dataset_schema.MultiTurnSample, dataset_schema.SingleTurnSample)
-    names = {made.__name__: made for made in (*classes, EvaluationResult, run_config.RunConfig)}
+    names = {made.__name__: made for made in (*classes, EvaluationResult, models.RunConfig)}
     _fill(module, {**names, "evaluate": evaluation.evaluate, "aevaluate": evaluation.aevaluate})
     critique: Any = metrics.get("AspectCritique")  # a class that the table made
     missing.add_files(module.__name__, "evaluation")
