@@ -112,8 +112,8 @@ def test_an_edited_rubric_is_another_metric(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name: x\n", "polite.yaml, key 'question': expected a value, got nothing."),
-        (POLITE.replace("response]", "answer]"), "expected a list of fields, each once, of user_input, retrieved_con"),
+        ("name: x\n", "polite.yaml: question: Field required"),
+        (POLITE.replace("response]", "answer]"), "polite.yaml: texts.1: Input should be 'user_input'"),
         ("- x", "polite.yaml must contain one object"),
     ],
 )

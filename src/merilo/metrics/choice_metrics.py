@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from importlib.resources import files
-from itertools import islice
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from merilo.data.answer import Reading
-from merilo.data.config_files import read_document
+from merilo.data.config_files import read_document, validated
 from merilo.errors import UsageError
 from merilo.judging.ask import ask
 from merilo.judging.digests import digest_json
-from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.judging.kinds.responses import Choice
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.steps import BLANK_RESPONSE, NOTHING_RETRIEVED, is_blank
 from merilo.metrics.variants import ResponseMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from merilo.data.context import Context
     from merilo.data.sample import Sample
@@ -122,8 +120,8 @@ class Critique(ResponseMetric):
         return Score(float(good), evidence=(Evidence(EvidenceTarget.TEXT, 0, verdict),))
 
 
-TEXTS: Final = ("user_input", "retrieved_contexts", "response", "reference", "reference_contexts")
-"""The fields of a sample that a rubric may show to the judge."""
+TextField = Literal["user_input", "retrieved_contexts", "response", "reference", "reference_contexts"]
+"""A field of a sample that a rubric may show to the judge."""
 
 _ALL_BLANK: Final = "every text that the rubric shows is blank"
 
@@ -166,7 +164,7 @@ class RubricMetric(ResponseMetric):
     """The content of the file."""
 
     def __post_init__(self) -> None:
-        scale = Scale.of(read_document(self.file), source=Path(self.file).name, texts=TEXTS)
+        scale = validated(Scale, read_document(self.file), Path(self.file).name)
         if self.digest not in {"", scale.digest}:
             raise UsageError(
                 f"The rubric {self.file} has the digest {scale.digest}, not {self.digest}: the file has changed. "
@@ -192,7 +190,7 @@ class RubricMetric(ResponseMetric):
         verdict = yield from ask(
             Choice(
                 self.scale.question,
-                labels=tuple(label.text for label in self.scale.labels),
+                labels=tuple(label.label for label in self.scale.labels),
                 definitions=tuple(label.definition for label in self.scale.labels),
                 names=tuple(name for name, _ in shown),
                 values=tuple(text for _, text in shown),
@@ -222,26 +220,26 @@ METRICS: Final = (
 
 # -- the file of a scale -------------------------------------------------------------------------------
 
-KEYS: Final = ("name", "question", "texts", "labels", "version", "range", "higher_is_better")
-_NEEDED: Final = KEYS[:4]
-_LABEL_KEYS: Final = ("label", "points", "definition")
-_MOST_SHOWN: Final = 60
-_LARGEST: Final = 1e15
-_UNWRITABLE: Final = re.compile("[\0\ud800-\udfff]")
+_Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+_Points = Annotated[float, Field(ge=-1e15, le=1e15)]
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class _Strict(BaseModel):
+    """A part of the file, without further keys; texts and numbers are not converted."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False)
+
+
+class Label(_Strict):
     """One answer of the scale."""
 
-    text: str
-    points: float
-    definition: str = ""
+    label: _Text
+    points: _Points
+    definition: Annotated[str, Field(pattern=r"^[^\x00]*$")] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A question about texts with a closed list of answers, each with points. `of` validates the user's file.
+class Scale(_Strict):
+    """A question about texts with a closed list of answers, each with points.
 
     The file's keys, of which the first four are required::
 
@@ -257,42 +255,35 @@ class Scale:
         higher_is_better: true             # false: fewer points are better, and 1 still stands for the best
     """
 
-    name: str
-    question: str
-    texts: tuple[str, ...]
-    labels: tuple[Label, ...]
-    version: int
-    low: float
-    high: float
-    higher_is_better: bool
+    name: _Text
+    question: _Text
+    texts: Annotated[list[TextField], Field(min_length=1)]
+    labels: Annotated[list[Label], Field(min_length=2)]
+    version: Annotated[int, Field(ge=1, le=10**15)] = 1
+    range: Annotated[list[_Points], Field(min_length=2, max_length=2)] | None = None
+    higher_is_better: bool = True
 
-    @classmethod
-    def of(cls, fields: Mapping[str, Any], *, source: str, texts: Collection[str]) -> Self:  # Any: checked here
-        """Return the scale in the fields of a file; `texts` are the sample fields that may be shown.
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        low, high = self.ends
+        wrong = {
+            "texts: expected each field once": len({*self.texts}) < len(self.texts),
+            "labels: expected each label once": len({each.label.casefold() for each in self.labels}) < len(self.labels),
+            "labels: expected different points": low == high,
+            "range: expected the lower number first": low > high,
+            f"labels: expected points within the range {low:g} to {high:g}": any(
+                not low <= each.points <= high for each in self.labels
+            ),
+        }
+        if what := next((what for what, holds in wrong.items() if holds), ""):
+            raise ValueError(what)
+        return self
 
-        Raises UsageError that names the file, the key, the expected value and the actual one.
-        """
-        reader = _Reader(source)
-        reader.keys(fields, KEYS, _NEEDED, "")
-        labels, flag, version = (
-            reader.labels(fields["labels"]),
-            fields.get("higher_is_better", True),
-            fields.get("version", 1),
-        )
-        low, high = reader.range(fields.get("range"), labels)
-        is_version = isinstance(version, int) and not isinstance(version, bool) and 1 <= version <= _LARGEST
-        reader.need(is_version, "version", "a whole number of at least 1", version)
-        reader.need(isinstance(flag, bool), "higher_is_better", "true or false", flag)
-        return cls(
-            name=reader.text(fields["name"], "name"),
-            question=reader.text(fields["question"], "question"),
-            texts=reader.texts(fields["texts"], texts),
-            labels=labels,
-            version=version,
-            low=low,
-            high=high,
-            higher_is_better=bool(flag),
-        )
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The points that 0 and 1 stand for."""
+        low, high = self.range or [end(each.points for each in self.labels) for end in (min, max)]
+        return low, high
 
     @property
     def digest(self) -> str:
@@ -303,107 +294,18 @@ class Scale:
                 "version": self.version,
                 "question": self.question,
                 "texts": list(self.texts),
-                "labels": [[each.text, each.points, each.definition] for each in self.labels],
-                "range": [self.low, self.high],
+                "labels": [[each.label, each.points, each.definition] for each in self.labels],
+                "range": [*self.ends],
                 "higher_is_better": self.higher_is_better,
             }
         ).hex()[:12]
 
     def points(self, label: str) -> float:
         """Return the points of a label of the scale."""
-        return next(each.points for each in self.labels if each.text == label)
+        return next(each.points for each in self.labels if each.label == label)
 
     def share(self, points: float) -> float:
         """Return the position of the points in the range, in [0, 1]; 1 is the best, also if fewer points are better."""
-        share = (points - self.low) / (self.high - self.low)
+        low, high = self.ends
+        share = (points - low) / (high - low)
         return share if self.higher_is_better else 1 - share
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Parses the parts of a scale, and reports invalid ones."""
-
-    source: str
-
-    def need(self, holds: object, key: str, expected: str, got: object) -> None:
-        """Raise UsageError that names the key, unless a condition holds."""
-        if not holds:
-            place = f"{self.source}, key {key!r}" if key else self.source
-            raise UsageError(f"{place}: expected {expected}, got {_got(got)}.")
-
-    def keys(self, fields: Mapping[str, object], known: Collection[str], needed: Collection[str], where: str) -> None:
-        for key in fields:
-            self.need(key in known, f"{where}{key}", f"only the keys {', '.join(known)}", key)
-        for key in needed:
-            self.need(key in fields, f"{where}{key}", "a value", None)
-
-    def text(self, value: Any, key: str, *, blank: bool = False) -> str:  # Any: checked here
-        advice = " (put it in quotation marks)" if type(value).__name__ in {"bool", "int", "float"} else ""
-        self.need(isinstance(value, str), key, f"a text{advice}", value)
-        self.need(blank or value.strip(), key, "a text that is not blank", value)
-        self.need(not _UNWRITABLE.search(value), key, "a text without NUL and half surrogate pairs", value)
-        return str(value.strip())
-
-    def number(self, value: Any, key: str) -> float:  # Any: checked here
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        self.need(is_number and abs(value) < inf, key, "a number", value)
-        self.need(abs(value) <= _LARGEST, key, "a number between -10^15 and 10^15", value)
-        return float(value)
-
-    def texts(self, value: object, known: Collection[str]) -> tuple[str, ...]:
-        names, expected = as_list(value) or [], f"a list of fields, each once, of {', '.join(known)}"
-        self.need(names, "texts", expected, value)
-        for name in names:
-            self.need(name in known and names.count(name) == 1, "texts", expected, name)
-        return tuple(map(str, names))
-
-    def labels(self, value: object) -> tuple[Label, ...]:
-        items = as_list(value) or []
-        self.need(len(items) > 1, "labels", "a list of at least two labels", value)
-        found: list[Label] = []
-        for place, item in enumerate(items, start=1):
-            key, fields = f"labels[{place}]", as_object(item)
-            self.need(fields is not None, key, "an object with label, points and, optionally, definition", item)
-            fields = fields or {}
-            self.keys(fields, _LABEL_KEYS, _LABEL_KEYS[:2], f"{key}.")
-            text = self.text(fields["label"], f"{key}.label")
-            points = self.number(fields["points"], f"{key}.points")
-            definition = self.text(fields.get("definition", ""), f"{key}.definition", blank=True)
-            is_new = text.casefold() not in {each.text.casefold() for each in found}
-            self.need(is_new, f"{key}.label", "a label that is in the list once", text)
-            found.append(Label(text, points, definition))
-        return tuple(found)
-
-    def range(self, value: object, labels: tuple[Label, ...]) -> tuple[float, float]:
-        lowest, highest = min(each.points for each in labels), max(each.points for each in labels)
-        if value is None:
-            self.need(lowest < highest, "labels", "labels with different points", lowest)
-            return lowest, highest
-        ends = as_list(value) or []
-        self.need(len(ends) == 2, "range", "two numbers, [lowest, highest]", value)
-        low, high = self.number(ends[0], "range"), self.number(ends[1], "range")
-        self.need(low < high, "range", "two numbers, the lower one first", low)
-        expected, out = f"points within the range {low:g} to {high:g}", lowest if lowest < low else highest
-        self.need(low <= out <= high, "labels", expected, out)
-        return low, high
-
-
-def _got(value: object) -> str:
-    if value is None:
-        return "nothing"
-    text = json.dumps(_cut(value), ensure_ascii=False, default=str)
-    text = _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-
-
-def _cut(value: object, levels: int = 3) -> object:
-    """Return the value truncated in depth and width: a YAML file can contain itself, or more than fits into memory."""
-    items, fields = as_list(value), as_object(value)
-    if items is not None:
-        return [_cut(item, levels - 1) for item in items[:_MOST_SHOWN]] if levels else "..."
-    if fields is not None:
-        first = islice(fields.items(), _MOST_SHOWN)
-        return {name: _cut(item, levels - 1) for name, item in first} if levels else "..."
-    if as_mapping(value) is not None:
-        return "an object"
-    return "a larger number" if isinstance(value, int) and abs(value) > _LARGEST else value
