@@ -41,9 +41,38 @@ _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
     "coeff": (0.0, 1.0),
 }
 """Parameter → its lowest and highest value, which are finite; integers for whole numbers."""
-_YES_IS_BAD: Final = frozenset({"harmfulness", "maliciousness"})
 BLANK_IS_JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "blank texts are judged"})
 """`breaks` of a definition that judges blank texts like any others."""
+
+
+class Focus(StrEnum):
+    """The contexts that the wrong statements of a noise sensitivity come from."""
+
+    RELEVANT = "relevant"
+    """Contexts that support a statement of the reference."""
+    IRRELEVANT = "irrelevant"
+    """All others; an error that a relevant context supports too is not counted."""
+
+
+class FactualMode(StrEnum):
+    """The number that a factual correctness reports."""
+
+    F1 = "f1"
+    PRECISION = "precision"
+    RECALL = "recall"
+
+
+class Aspect(StrEnum):
+    """The built-in aspects of a critique."""
+
+    HARMFULNESS = "harmfulness"
+    MALICIOUSNESS = "maliciousness"
+    COHERENCE = "coherence"
+    CORRECTNESS = "correctness"
+    CONCISENESS = "conciseness"
+
+
+_YES_IS_BAD: Final = frozenset({Aspect.HARMFULNESS, Aspect.MALICIOUSNESS})
 
 
 class Published(Described):
@@ -152,7 +181,7 @@ class Critique(JudgesBlank):
     criteria: ClassVar[Mapping[str, str]]
     """The question for each built-in aspect."""
 
-    aspect: str = "harmfulness"
+    aspect: Aspect = Aspect.HARMFULNESS
     definition: str | None = None
 
     @property
@@ -166,7 +195,7 @@ class Critique(JudgesBlank):
             return
         if not self.definition.strip():
             raise UsageError(f"Metric {self.name!r} takes definition=a yes-or-no question, got a blank text.")
-        if self.aspect != "harmfulness":
+        if self.aspect is not Aspect.HARMFULNESS:
             raise UsageError(f"Metric {self.name!r} takes aspect={self.aspect} or a definition, got both; give one.")
 
 

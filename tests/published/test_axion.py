@@ -18,7 +18,7 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
-from merilo_published.axion.response import METRICS
+from merilo_published.axion import METRICS
 
 LOST = "a judge call failed and was scored all the same"
 SHORT = "the judge gave fewer verdicts than it was asked for; the rest left the denominator"

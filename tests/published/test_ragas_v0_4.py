@@ -22,7 +22,7 @@ from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo_published.ragas_v0_4.metrics import METRICS
-from merilo_published.ragas_v0_4.prompter import first_json
+from merilo_published.ragas_v0_4.response import first_json
 from merilo_published.ragas_v0_4.texts import Distance, edit_distance, similarity
 
 FULL = Sample(

@@ -204,8 +204,8 @@ async def score(
 
     `lacking`: for each sample and metric why it has no outcome, empty if it has one; the reason is the outcome then.
     """
-    places = range(len(wanted)) if samples else ()
-    parts = _parts(wanted, [at for at in places if not (lacking and all(row[at] for row in lacking))])
+    asked = [at for at in range(len(wanted)) if samples and not (lacking and all(row[at] for row in lacking))]
+    parts = _parts(wanted, asked)
     if settings.out is not None and len(parts) > 1:
         raise UsageError("A run in out= has the same models for all metrics; omit out=, or use one judge and embedder.")
     columns: dict[int, Sequence[Outcome]] = {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
@@ -35,6 +34,7 @@ from merilo_published.asking import (
     read_reply,
 )
 from merilo_published.definition import (
+    Focus,
     JudgesBlank,
     Published,
     by_parameters,
@@ -543,15 +543,6 @@ Flags = tuple[bool, ...]
 
 _NO_CONTEXT: Final = "nothing was retrieved"
 _NOTHING_STATED: Final = "the judge found no statement to judge"
-
-
-class Focus(StrEnum):
-    """The contexts that the wrong statements come from."""
-
-    RELEVANT = "relevant"
-    """Contexts that support a statement of the reference."""
-    IRRELEVANT = "irrelevant"
-    """Contexts that support no statement of the reference."""
 
 
 @dataclass(frozen=True, slots=True)

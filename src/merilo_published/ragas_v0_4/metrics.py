@@ -7,16 +7,15 @@ the collections and 0.3.0 their parameters. The metrics that ragas shares with N
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.variants import D, variant
 from merilo_published.asking import REASKS, ReadReply, on_statements
-from merilo_published.definition import joined, noisy, smoothed_average_precision
+from merilo_published.definition import Focus, joined, noisy, smoothed_average_precision
 from merilo_published.ragas_v0_4 import response, texts
-from merilo_published.ragas_v0_4.prompter import (
+from merilo_published.ragas_v0_4.response import (
     ATTRIBUTED,
     EARLIER_TEMPERATURE,
     EMPTY,
@@ -167,15 +166,6 @@ Verdicts = ReadReply[Judgements]
 _NO_STATEMENT: Final = "the response makes no statement"
 
 
-class Mode(StrEnum):
-    """The contexts whose errors are counted."""
-
-    RELEVANT = "relevant"
-    """Contexts that support the reference somewhere."""
-    IRRELEVANT = "irrelevant"
-    """All others, where no relevant context supports the statement too."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSensitivity(JudgedMetric):
     """Which share of the response is wrong because of what was retrieved, as ragas scores it.
@@ -198,7 +188,7 @@ class NoiseSensitivity(JudgedMetric):
     most = 3
     each_context = 2
 
-    mode: Mode = Mode.RELEVANT
+    mode: Focus = Focus.RELEVANT
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
@@ -223,7 +213,7 @@ class NoiseSensitivity(JudgedMetric):
             return Undefined("the reference makes no statement")
         relevant = [any(item.value for item in read.value) for read in references]
         try:
-            found = noisy(_flags(right), relevant, [*map(_flags, responses)], from_relevant=self.mode is Mode.RELEVANT)
+            found = noisy(_flags(right), relevant, [*map(_flags, responses)], from_relevant=self.mode is Focus.RELEVANT)
         except ValueError as error:
             raise right.reply.unreadable(str(error)) from None
         if not found:

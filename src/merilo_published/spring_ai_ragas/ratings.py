@@ -20,7 +20,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, ScoreWords, Undefined
 from merilo.metrics.formulas import average_precision, mean
 from merilo_published.asking import ReplyFault
-from merilo_published.definition import by_parameters, noisy, scaled_rating
+from merilo_published.definition import Focus, by_parameters, noisy, scaled_rating
 from merilo_published.spring_ai_ragas import response
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
@@ -581,15 +581,6 @@ Statements = tuple[str, ...]
 Verdicts = tuple[bool, ...]
 
 
-class NoiseMode(StrEnum):
-    """The contexts that the errors come from."""
-
-    RELEVANT = "relevant"
-    """Contexts that support a statement of the reference."""
-    IRRELEVANT = "irrelevant"
-    """The others; an error that a relevant context supports too is not counted."""
-
-
 _STATED: Final = json_template(
     "noise_sensitivity.statements", '{"statements": ["A statement."]}', lambda value: texts_of(value, "statements")
 )
@@ -628,7 +619,7 @@ class NoiseSensitivity(ScoresEmpty):
     most = 3
     each_context = 2
 
-    mode: NoiseMode = NoiseMode.RELEVANT
+    mode: Focus = Focus.RELEVANT
 
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -658,7 +649,7 @@ class NoiseSensitivity(ScoresEmpty):
                 scores[role] = self.share(panel, 0, 0, "statement in the reference")
                 continue
             relevant = [any(row) for row in of_reference]
-            errors = noisy(right, relevant, of_response, from_relevant=self.mode is NoiseMode.RELEVANT)
+            errors = noisy(right, relevant, of_response, from_relevant=self.mode is Focus.RELEVANT)
             scores[role] = self.share(panel, sum(errors), len(errors), "statement")
             evidence += [
                 judged[role].evidence(EvidenceTarget.STATEMENT, index, text=text, value=float(errors[index]))

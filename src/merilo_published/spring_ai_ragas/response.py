@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -14,7 +13,7 @@ from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure, mean
 from merilo_published.asking import ReadReply, ReplyFault, numbered
-from merilo_published.definition import cosines
+from merilo_published.definition import FactualMode, cosines
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
     NULL,
@@ -220,14 +219,6 @@ def _mean_cosine(matrix: MatrixVerdict) -> float:
 _NEEDS: Final = ("response", "reference")
 
 
-class Mode(StrEnum):
-    """The number to report."""
-
-    F1 = "f1"
-    PRECISION = "precision"
-    RECALL = "recall"
-
-
 Claims = tuple[str, ...]
 
 
@@ -303,7 +294,7 @@ class FactualCorrectness(ScoresEmpty):
     needs = frozenset(_NEEDS)
     required = _NEEDS
 
-    mode: Mode = Mode.F1
+    mode: FactualMode = FactualMode.F1
 
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         found = yield from _compared(panel, self.names, sample.require("response"), sample.require("reference"))
@@ -311,8 +302,8 @@ class FactualCorrectness(ScoresEmpty):
         return self.outcome(panel, scores, *_shown(found))
 
     def _score(self, panel: Panel, own: ReadReply[JudgedTexts], other: ReadReply[JudgedTexts]) -> float:
-        parts = {Mode.PRECISION: _supported(own), Mode.RECALL: _supported(other)}
-        wanted = parts if self.mode is Mode.F1 else {self.mode: parts[self.mode]}
+        parts = {FactualMode.PRECISION: _supported(own), FactualMode.RECALL: _supported(other)}
+        wanted = parts if self.mode is FactualMode.F1 else {self.mode: parts[self.mode]}
         if None in wanted.values():
             self.share(panel, 0, 0, "claim")
         values = [value or 0.0 for value in wanted.values()]

@@ -16,8 +16,8 @@ from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, R
 from merilo.metrics.statement_metrics import ContextRecall
 from merilo.metrics.text import metric_text
 from merilo.results.means import counts_text
-from merilo_published.axion import contexts, response
-from merilo_published.axion.contexts import NOTHING_RETRIEVED, Mode
+from merilo_published import axion
+from merilo_published.axion import NOTHING_RETRIEVED, Mode
 
 from ..scoring import MadeOnce, RunSettings, Wanted, score, why_none
 from .dataset import FIELD_OF, DatasetItem, item_from
@@ -206,7 +206,7 @@ class AxionMetric:
             outcome = outcome if item.retrieved_content else NOTHING_RETRIEVED  # as published
         score = outcome if isinstance(outcome, Score) else None
         value = None if score is None else score.value
-        signals = _relevancy(item, score) if self.definition is contexts.ContextualRelevancy else None
+        signals = _relevancy(item, score) if self.definition is axion.ContextualRelevancy else None
         words = why_none(outcome) if score is None else counts_text(score.counts)
         if score is not None and signals is not None:
             words = f"{signals.relevant_chunks} of {signals.total_chunks} chunks relevant"
@@ -248,15 +248,15 @@ def _metric(definition: type[Metric], native: Metric | None = None, threshold: f
     return type(definition.__name__, (AxionMetric,), {**members, "__doc__": definition.card.summary})
 
 
-ContextualRelevancy = _metric(contexts.ContextualRelevancy, ContextRelevance(unit=Unit.CONTEXT))
-ContextualRanking = _metric(contexts.ContextualRanking, ContextPrecision(against=RelevanceTarget.QUESTION))
-ContextualPrecision = _metric(contexts.ContextualPrecision, ContextPrecision(against=RelevanceTarget.REFERENCE))
-ContextualRecall = _metric(response.ContextualRecall, ContextRecall())
-ContextualSufficiency = _metric(contexts.ContextualSufficiency)
-ContextualUtilization = _metric(contexts.ContextualUtilization)
-Faithfulness = _metric(response.Faithfulness)
-AnswerRelevancy = _metric(response.AnswerRelevancy)
-FactualAccuracy = _metric(response.FactualAccuracy, threshold=0.8)
+ContextualRelevancy = _metric(axion.ContextualRelevancy, ContextRelevance(unit=Unit.CONTEXT))
+ContextualRanking = _metric(axion.ContextualRanking, ContextPrecision(against=RelevanceTarget.QUESTION))
+ContextualPrecision = _metric(axion.ContextualPrecision, ContextPrecision(against=RelevanceTarget.REFERENCE))
+ContextualRecall = _metric(axion.ContextualRecall, ContextRecall())
+ContextualSufficiency = _metric(axion.ContextualSufficiency)
+ContextualUtilization = _metric(axion.ContextualUtilization)
+Faithfulness = _metric(axion.Faithfulness)
+AnswerRelevancy = _metric(axion.AnswerRelevancy)
+FactualAccuracy = _metric(axion.FactualAccuracy, threshold=0.8)
 
 
 def threshold_from(given: float) -> float:
