@@ -14,34 +14,13 @@ from merilo.data import check
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
 from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
-from merilo.metrics.text import NAME, Parameter, build, metric_text, parameters_of, read_call, with_version
+from merilo.metrics.text import NAME, build, read_call, with_version
 from merilo.plugins import OWN_PACKAGE, PUBLISHED, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from merilo.metrics.base import Definition, Metric
-
-__all__ = [
-    "ALL",
-    "Parameter",
-    "all_metrics",
-    "core_metrics",
-    "families",
-    "find_metric",
-    "known_definition",
-    "known_metric",
-    "metric_names",
-    "metric_text",
-    "native",
-    "native_metrics",
-    "parameters_of",
-    "parse_metric",
-    "parse_recorded",
-    "published_metrics",
-    "register",
-    "systems",
-]
 
 C = TypeVar("C", bound="type[Definition]")
 
