@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
 from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.contract import broken_laws, check_metric
+from merilo.metrics.contract import check_metric
 from merilo_published.alce import METRICS, CitationPrecision, CitationRecall
 
 SAMPLE = Sample(

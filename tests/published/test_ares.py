@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import scripted
 
@@ -10,7 +11,6 @@ from merilo.data.sample import Sample
 from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo_published.ares import METRICS, ContextRelevance, label_in
 
 SAMPLE = Sample("s", user_input="q", retrieved_contexts=["one", "two"], response="a")

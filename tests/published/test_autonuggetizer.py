@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import scripted
 
@@ -14,7 +15,6 @@ from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo_published.autonuggetizer import METRICS, AllScore
 
 NUGGETS = [{"text": "One.", "vital": True}, {"text": "Two.", "vital": False}, {"text": "Three.", "vital": True}]

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import NO_REPLY, Script
 
@@ -15,7 +16,6 @@ from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo_published.axion import METRICS

@@ -5,6 +5,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import Script
 
@@ -16,7 +17,6 @@ from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo_published.asking import ReplyFault

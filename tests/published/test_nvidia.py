@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import NO_REPLY, Script
 
@@ -13,7 +14,6 @@ from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo_published.nvidia import METRICS
 

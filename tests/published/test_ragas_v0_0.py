@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 
 from merilo.data.sample import Sample
@@ -16,7 +17,6 @@ from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo_published.ragas_v0_0 import COMPOSITES, METRICS

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 
 from merilo.data.sample import Sample
@@ -15,7 +16,6 @@ from merilo.judging.questions import Question
 from merilo.judging.synthetic import chance
 from merilo.judging.verdicts import Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo_published.asking import ReplyFault
 from merilo_published.ragas_v0_1.response import METRICS

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import Script
 
@@ -19,7 +20,6 @@ from merilo.judging.questions import Question
 from merilo.judging.rubric import render
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo_published.ragas_v0_4.metrics import METRICS
 from merilo_published.ragas_v0_4.response import first_json

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo_published.ragchecker import FORMULAS, METRICS, Tables
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 
 from merilo.compat.spring_ai_ragas import ContextRelevanceConfig
@@ -19,7 +20,6 @@ from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo_published.spring_ai_ragas import ratings, response

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import scripted
 
@@ -13,7 +14,6 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo_published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness, Scale
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])

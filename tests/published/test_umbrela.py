@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from broken_laws import broken_laws
 from each_case import each_case
 from scripted_replies import scripted
 
@@ -11,7 +12,6 @@ from merilo.errors import UsageError
 from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
-from merilo.metrics.contract import broken_laws
 from merilo_published.umbrela import Prompt, Relevance, label_in
 
 SAMPLE = Sample("s", user_input="How long is the Rhine?", retrieved_contexts=["It is long.", "1,230 km."])

@@ -68,24 +68,18 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
 
     A metric that breaks one of them on purpose, as published definitions do, names it in `breaks`.
     """
-    for broken in _broken(metric, samples, answer):
+    for broken in violations(metric, samples, answer=answer):
         if broken.law == "declarations" or broken.law not in metric.breaks:
             raise broken
 
 
-def broken_laws(
+def violations(
     metric: Metric, samples: Iterable[Sample] | None = None, *, answer: OwnVerdicts | None = None
-) -> dict[str, ContractViolation]:
-    """Return the laws that a metric breaks, on purpose or not, each with the observation, as `check_metric` does.
-
-    Broken declarations are reported alone, because the other checks rely on them.
-    """
-    return {each.law: each for each in reversed([*_broken(metric, samples, answer)])}
-
-
-def _broken(
-    metric: Metric, samples: Iterable[Sample] | None, answer: OwnVerdicts | None
 ) -> Iterator[ContractViolation]:
+    """Yield the first violation of each law, on purpose or not; broken declarations alone, since all others need them.
+
+    The arguments are those of `check_metric`.
+    """
     case = _Case(metric, (*synthetic_samples(), *(samples or ())), answer or (lambda _: None))
     for law, check in LAWS.items():
         try:
@@ -152,19 +146,17 @@ def _declarations(case: _Case) -> Iterator[str]:
         yield "it is not a frozen dataclass; write @dataclass(frozen=True)."
     if lacking := [name for name in DECLARED if not hasattr(metric, name)]:
         yield f"it lacks {', '.join(lacking)}; inherit MetricDefaults and declare the rest."
-    if not NAME.fullmatch(metric.name):
-        yield f"its name {metric.name!r} is invalid; use letters, digits and '_.:/+-'."
-    if metric.version < 1:
-        yield f"its version is {metric.version}; versions count from 1."
-    if not metric.range[0] < metric.range[1]:
-        yield f"its range is {metric.range}; expected (low, high) with low below high, infinite if there is no limit."
-    if unknown := frozenset(metric.breaks) - {*[*LAWS][1:]}:
-        yield f"its `breaks` names {', '.join(sorted(unknown))}; the laws are {', '.join(LAWS)}."
-    if unknown := metric.needs - set(FIELDS):
-        yield f"it needs {', '.join(sorted(unknown))}; a sample's fields are {', '.join(FIELDS)}."
-    if not metric.card.summary.strip():
-        yield "its card has no summary; write one line on the meaning of the value."
-    text = metric_text(metric)
+    (low, high), text, laws = metric.range, metric_text(metric), [*LAWS]
+    no_laws, no_fields = {*metric.breaks} - {*laws[1:]}, {*metric.needs} - {*FIELDS}
+    wrong = {
+        f"its name {metric.name!r} is invalid; use letters, digits and '_.:/+-'.": not NAME.fullmatch(metric.name),
+        f"its version is {metric.version}; versions count from 1.": metric.version < 1,
+        f"its range is {metric.range}; expected (low, high) with low below high, maybe infinite.": not low < high,
+        f"its `breaks` names {', '.join(sorted(no_laws))}; the laws are {', '.join(laws)}.": no_laws,
+        f"it needs {', '.join(sorted(no_fields))}; a sample's fields are {', '.join(FIELDS)}.": no_fields,
+        "its card has no summary; write one line on the meaning of the value.": not metric.card.summary.strip(),
+    }
+    yield from (what for what, holds in wrong.items() if holds)
     if (read_back := build(type(metric), read_call(text))) != metric:
         yield f"its text {text!r} reads back as {read_back!r}, not as {metric!r}."
 
@@ -214,14 +206,16 @@ def _questions(case: _Case) -> Iterator[str]:
         if len(questions) > bound:
             yield f"{where} it asks {len(questions)} questions, but max_questions says {bound}."
         for question in questions:
-            kinds.add(type(question))
-            roles.add(question.role)
-            if type(question) not in metric.asks:
-                yield f"{where} it asks {_kinds([type(question)])}, which `asks` does not name."
-            if question.role not in metric.roles:
-                yield f"{where} it asks the role {question.role!r}, which `roles` does not name."
-            if fault := question.fault(question.guess()):
-                yield f"{where} a {question.kind!r} question cannot be answered: its own guess {fault}."
+            fault = question.fault(question.guess())
+            kind, role = _kinds([type(question)]), question.role
+            wrong = {
+                f"it asks {kind}, which `asks` does not name.": type(question) not in metric.asks,
+                f"it asks the role {role!r}, which `roles` does not name.": role not in metric.roles,
+                f"a {question.kind!r} question cannot be answered: its own guess {fault}.": fault,
+            }
+            yield from (f"{where} {what}" for what, holds in wrong.items() if holds)
+        kinds |= {type(question) for question in questions}
+        roles |= {question.role for question in questions}
     if never := metric.asks - kinds:
         yield f"it declares that it asks {_kinds(never)}, but never does."
     if unused := metric.roles - roles if kinds else ():
