@@ -37,8 +37,7 @@ class _Label(Published):
     are not part of this, nor is its habit of asking five times, a minute apart, where a request fails: the provider
     retries.
 
-    A reply without a label is scored 0, with a flag, and counted in `extraction_failed`. A reply that holds both labels
-    is a yes. `[[yes]]` is not a label. Blank texts are judged like any others.
+    A reply without a label is scored 0, with a flag. A reply that holds both labels is a yes. `[[yes]]` is not a label.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})

@@ -336,10 +336,8 @@ class ContextualUtilization(_ChunkMetric):
     Not: For new work: take context_utilization.
     See: context_utilization | axion:contextual_relevancy | axion:faithfulness
 
-    Relevance is the question of `axion:contextual_relevancy`; use is asked in one request, at the same time, and
-    context by context where that fails. Undefined where user input or response is blank; Failed where the one request
-    about use fails and `allow_fallback` is off. Evidence on use is given for relevant contexts only, after that on
-    relevance.
+    Failed where the one request about use fails and `allow_fallback` is off. Evidence on use is given for relevant
+    contexts only, after that on relevance.
 
     Quirks: as `axion:contextual_relevancy`; also, no relevant context scores 0, a context about which the call failed
     is not used, and the shorter of the two lists of verdicts is the denominator's. `force_granular` asks about use
@@ -406,7 +404,7 @@ class ContextualPrecision(_OfContexts):
     Not: For new work: take context_precision(against=reference).
     See: context_precision | axion:contextual_ranking | axion:contextual_recall
 
-    In full: as `axion:contextual_ranking`, over "useful for the expected output", asked context by context. Quirks: a
+    Quirks: a
     context about which the call failed is not useful, nothing retrieved scores 0.
     The user input is required and not used.
     """
@@ -489,8 +487,7 @@ class AnswerRelevancy(AxionMetric):
     Not: For new work: a failed call scores 1 here. Take answer_relevancy.
     See: answer_relevancy | axion:faithfulness
 
-    One request takes the statements from the response, a second one judges them all, a third one puts the score into
-    words. Failed where the third request fails: its text is evidence only, but the published code breaks there.
+    Failed where the third request fails: its text is evidence only, but the published code breaks there.
 
     Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1, and so does a failed call.
     `relevancy_mode` says what is relevant.
@@ -657,10 +654,8 @@ class ContextualRecall(AxionMetric):
     Not: For new work: take context_recall.
     See: context_recall | axion:contextual_sufficiency | axion:contextual_precision
 
-    Statements are taken from the reference by one request and judged in a second one, against all contexts joined; one
-    by one where that fails. Undefined where the reference is blank or makes no statement; Failed where its statements
-    cannot be had (the published code has NaN for both), where no verdict came at all, and where the batch fails and
-    `allow_fallback` is off.
+    Failed where the statements of the reference cannot be had (the published code has NaN), where no verdict came at
+    all, and where the batch fails and `allow_fallback` is off.
 
     Quirks: a statement about which the single call failed is not supported; with nothing retrieved
     it asks too. `force_granular` asks statement by statement from the start.
@@ -710,10 +705,6 @@ class Faithfulness(AxionMetric):
     Not: For new work: a failed extraction scores 1 here. Take faithfulness.
     See: faithfulness | axion:answer_relevancy | axion:factual_accuracy
     Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
-
-    Weights: Fully Supported 1, Partially Supported 0.5, No Evidence 0 (−1 with `strict_mode`), Contradictory −1.
-    Claims are taken from the response by one request and judged in a second one, against all contexts joined; one by
-    one where that fails.
 
     Failed where a claim has no verdict, since the reply was short or its single call failed (the published code breaks
     there), and where the batch fails and `allow_fallback` is off.

@@ -35,15 +35,6 @@ _EMPTY: Final = "an input is empty"
 _BLANK: Final = "an input is blank and was scored 0 unasked"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rating:
-    """A rating from 0 to 1 with its reply, or why there is none."""
-
-    value: float | None = None
-    evidence: tuple[Evidence, ...] = ()
-    fault: AskFailed | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _TwoRatings(Published):
     """The mean of two ratings, each divided by the top of its scale.
@@ -160,8 +151,6 @@ class ContextRelevance(_RatedContexts):
     See: context_relevance | ragas-0.4.3:nv_context_relevance
     Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
 
-    Never undefined; fails when the ratings cannot be read.
-
     Quirks: those of both ratings (see `_TwoRatings`); 0 without a question for a blank input, and where the user input
     holds the contexts. Up to 0.3.4 7000 characters of the joined contexts are shown.
     """
@@ -187,8 +176,6 @@ class ResponseGroundedness(_RatedContexts):
     Not: To find out which statement is not supported: the response is rated as one.
     See: faithfulness | ragas-0.4.3:nv_response_groundedness
     Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
-
-    Never undefined; fails when the ratings cannot be read.
 
     Quirks: those of both ratings (see `_TwoRatings`); 0 without a question for a blank input, and 1 if the response
     occurs in the contexts, character by character (not in the collections). Cut up to 0.3.4 as `ContextRelevance`.
@@ -216,8 +203,7 @@ class AnswerAccuracy(_TwoRatings):
     See: ragas-0.4.3:nv_accuracy | ragas-0.4.3:answer_correctness
     Source: ragas 0.4.3, metrics/_nv_metrics.py, contributed by NVIDIA (2025)
 
-    In full: (rating 1 / 4 + rating 2 / 4) / 2; the second prompt shows the reference first. Never undefined; fails
-    when the ratings cannot be read.
+    The second prompt shows the reference first.
 
     Quirks: those of both ratings (see `_TwoRatings`); `ratings` takes 1 and 3, which were not asked for, and looks
     for 0 first, so that "4.0" is 0. Empty texts are judged. In the collections the second prompt calls the reference

@@ -65,10 +65,6 @@ class Faithfulness(RagasV00):
     See: faithfulness
     Source: ragas/metrics/faithfulnes.py
 
-    Two requests: the statements, then the verdicts on them. Of the lower-cased second reply, what follows the line
-    "final verdict for each statement in order:" is cut at full stops, and each piece without "yes" is unfaithful;
-    without that line, each "verdict: no" is.
-
     Every line of the first reply is a statement, blank ones too. Verdicts that are missing count as faithful, and those
     beyond the last statement (also a text after the last full stop) as they are, which leads below 0.
     """
@@ -116,10 +112,7 @@ class AnswerRelevancy(RagasV00):
     See: answer_relevancy
     Source: ragas/metrics/answer_relevance.py
 
-    One request for `strictness` questions, which shows the judge the response alone, then one for the vectors. An
-    evasive response is treated like any other. In 0.0.13 ragas could not use custom embeddings; here every
-    version can.
-
+    The judge sees the response alone, and an evasive response is treated like any other.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -161,13 +154,9 @@ class AspectCritique(Critique):
         verdict makes it a No.
     Source: ragas/metrics/critique.py
 
-    One request for `strictness` replies; the verdict is what follows the last blank line of a reply. Ties go to the
-    verdict seen first. Whether higher is better depends on the aspect: not for harmfulness and maliciousness; a
-    custom definition is assumed to ask for something good. An odd `strictness` is raised to an even one, where odd was
-    meant, so ties are possible. The last paragraph must be exactly Yes or No; a reply without a verdict counts as No.
-    No contexts are shown, since the published metric looks for them under a name that no data set has.
-
-    - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
+    The verdict is what follows the last blank line of a reply, exactly Yes or No; a reply without one counts as No. An
+    odd `strictness` is raised to an even one, where odd was meant. No contexts are shown, since the published metric
+    looks for them under a name that no data set has.
     """
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
@@ -245,15 +234,9 @@ class ContextRelevancy(RagasV00):
     See: context_relevance
     Source: ragas/metrics/context_relevance.py
 
-    The agreement is 1 for one reply, else the mean over all pairs of replies in sampling order. One request for
-    `strictness` replies; nothing checks that a copied line occurs in the contexts. A similarity is taken to lie in [0,
-    1], as the published cross-encoder (stsb-TinyBERT-L-4) gives it; another may leave the range. Undefined in 0.0.13
-    when the contexts hold no sentence. Failed where replies without any sentence are to be compared. In 0.0.12 the
-    metric called itself `context_ relevancy`, with a space; here it has its usual name. jaccard tells "A. " from "A.";
-    bert_score looks from the earlier reply at the later only.
-
-    - `agreement_metric`: ragas' own documentation calls the second option jaccard_score, which it refuses.
-    - `strictness`: how many replies.
+    The agreement is 1 for one reply, else the mean over all pairs of replies in sampling order. Nothing checks that a
+    copied line occurs in the contexts. Failed where replies without any sentence are to be compared. jaccard tells
+    "A. " from "A."; bert_score compares the earlier reply with the later only.
 
     Two sentences on one line count once, and blank lines count. "Insufficient Information." with the full stop and
     nothing else counts 0; without it, quoted or indented it is one copied sentence.

@@ -63,10 +63,7 @@ class _Rating(Published):
     without a number on the scale, is the rating −1, which makes the value negative: the range reaches down to
     −1 for the scale from 0 to 1 (−1/3 for 0 to 3).
 
-    In plain text "2 of 3" is 2, "not 0 but 3" is 0, "-1" is 1 and "3.9" is 3 on the scale to 3. Blank texts are judged
-    like any others.
-
-    - `scale`: 0-3, 0-10 or 0-1.
+    In plain text "2 of 3" is 2, "not 0 but 3" is 0, "-1" is 1 and "3.9" is 3 on the scale to 3.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -153,8 +150,6 @@ class ContextRelevance(_Rating):
     Questions: One request for each context.
     Undefined: no context was retrieved
     See: context_relevance | umbrela:relevance
-
-    Undefined without chunks; for the rest see `_Rating`.
     """
 
     name: ClassVar[str] = "trulens:context_relevance"

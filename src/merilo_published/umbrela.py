@@ -65,14 +65,11 @@ class Relevance(Published):
     See: context_relevance | trulens:context_relevance
     Source: UMBRELA (castorini), git e2c4e41, zero-shot prompts and reply parser
 
-    0 unrelated · 1 related, but no answer · 2 some answer, unclear or among other text · 3 dedicated and exact. One
-    request for each context. UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3 for a
-    share, and take labels of 2 and 3 as relevant where two classes are wanted. A reply is read by patterns in order:
-    the letter o, names of scores, names of categories, a digit; of the first pattern that matches, the last match
-    counts. The letter o before a digit counts before the words "final score", so "relates to 3 topics. ##final score:
-    1" reads as 3. A reply without a label is the label 0, with a flag. A blank query is judged like any other.
-
-    - `prompt`: bing or basic.
+    UMBRELA makes relevance judgments of its labels and takes no mean; divide by 3 for a share. A reply is read by
+    patterns in order: the letter o, names of scores, names of categories, a digit; of the first pattern that matches,
+    the last match counts. The letter o before a digit counts before the words "final score", so "relates to 3 topics.
+    ##final score: 1" reads as 3. A reply without a label is the label 0, with a flag. A blank query is judged like any
+    other.
     """
 
     name: ClassVar[str] = "umbrela:relevance"

@@ -82,12 +82,8 @@ class Faithfulness(Voting):
     See: faithfulness
     Source: ragas/metrics/_faithfulness.py
 
-    The response is cut by pysbd; one request breaks its sentences into statements (see `statements_of`), one judges
-    them all by the joined contexts, also where there is none. Verdicts need not be as many as statements; the share is
-    of those given. Failed where the statements or all lists of verdicts cannot be read.
-
-    - `reproducibility`: see `Voting`; lists of verdicts vote on each place, without those that cannot be read. Lists of
-      different lengths: the first decides alone.
+    Verdicts need not be as many as statements; the share is of those given. Failed where the statements or all lists of
+    verdicts cannot be read.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
@@ -164,9 +160,7 @@ class AnswerRelevancy(RagasV01):
     See: answer_relevancy
     Source: ragas/metrics/_answer_relevance.py
 
-    One request for `strictness` replies, which shows the contexts too. Failed where one reply cannot be read.
-
-    - `strictness`: how many replies.
+    The request shows the contexts too. Failed where one reply cannot be read.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -226,11 +220,8 @@ class AspectCritique(Critique):
     Not: To measure something new: one reply decides, whatever the strictness.
     Source: ragas/metrics/critique.py
 
-    One request; it holds the contexts as part of the input. Whether higher is better depends on the aspect: not for
-    harmfulness and maliciousness; a custom definition is assumed to ask for something good. Always defined; Failed
-    where the reply cannot be read. A verdict of 2 or -1 is the value.
+    The contexts are part of the input. A verdict of 2 or -1 is the value.
 
-    - `aspect`: one of the built-in aspects; `definition`: a custom yes-or-no question instead.
     - `strictness`: of how many replies the majority was meant to decide. One is asked for whatever it is.
     """
 
@@ -305,14 +296,9 @@ class AnswerCorrectness(RagasV01):
     See: faithfulness | context_recall
     Source: ragas/metrics/_answer_correctness.py
 
-    In ragas the weights are one pair, `weights`. In full: (factual_weight · F1 + similarity_weight · cosine) / sum of
-    the weights, with F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that sorts the statements of both
-    texts. Statements are made of the response, then of the reference, as for faithfulness. The similarity is that of
-    answer_similarity. Failed where the sorting cannot be read; statements that cannot be read count as none. F1 is 1
-    where no sentence of either text has statements, and nothing is sorted.
-
-    - `factual_weight`, `similarity_weight`: at least 0, not both 0. Without the second no vector is asked for.
-    - `threshold`: as for answer_similarity.
+    In ragas the weights are one pair, `weights`. F1 = TP / (TP + (FP + FN) / 2), 0 without TP, from one reply that
+    sorts the statements of both texts. Failed where the sorting cannot be read; statements that cannot be read count as
+    none. F1 is 1 where no sentence of either text has statements, and nothing is sorted.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
@@ -400,14 +386,10 @@ class SummarizationScore(RagasV01):
     Not: To measure something new: an empty summary has the full half for conciseness.
     Source: ragas/metrics/_summarization.py
 
-    In full: coverage · (1 - coeff) + conciseness · coeff, with coverage = answers "1" / answers and conciseness = 1 -
-    min(characters of the summary, of the text) / (characters of the text + 1e-10). The text is the joined contexts. In
-    ragas the summary has its own column. Three requests: keyphrases of the text, questions about them, answers by the
-    summary. Failed where the answers cannot be read; keyphrases or questions that cannot be read count as none. Answers
-    need not be as many as questions.
+    The text is the joined contexts, the summary the response. Failed where the answers cannot be read; keyphrases or
+    questions that cannot be read count as none. Answers need not be as many as questions.
 
-    - `coeff`: weight of conciseness, in [0, 1]. `length_penalty`: false leaves conciseness out, so that 1 - coeff is
-      the most.
+    - `coeff`: weight of conciseness. `length_penalty`: false leaves conciseness out, so that 1 - coeff is the most.
     """
 
     needs = frozenset({"retrieved_contexts", "response"})

@@ -393,9 +393,6 @@ class ContextRecall(Voting):
     Source: ragas/metrics/_context_recall.py
 
     Failed where no reply can be read.
-
-    - `reproducibility`: see `Voting`; the replies that can be read vote on each place of the list. Lists of different
-      lengths: the first decides alone.
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
@@ -425,7 +422,7 @@ class ContextEntityRecall(JudgesBlank):
     See: context_recall
     Source: ragas/metrics/_context_entities_recall.py
 
-    Two requests: the reference's entities, then those of the joined contexts. An entity that the reference's list names
+    An entity that the reference's list names
     twice counts twice below the line. A reply that cannot be read counts as an empty list. No entity in the reference
     scores 0.
     """
@@ -575,7 +572,6 @@ class NoiseSensitivity(Voting):
     statements, are taken as one yes. Where one verdict on the response's statements meets several, it counts for each.
 
     - `focus`: as the name of the metric says.
-    - `reproducibility`: as for faithfulness.
     """
 
     higher_is_better: ClassVar[bool] = False

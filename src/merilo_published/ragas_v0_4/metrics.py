@@ -103,8 +103,7 @@ class ContextRecall(RefusesEmpty):
     See: context_recall | ragas-0.4.3:non_llm_context_recall
     Source: ragas 0.4.3, metrics/_context_recall.py
 
-    In full: attributed / classifications, all of which the one reply holds: it also splits the reference. Without
-    contexts the judge is asked too.
+    Without contexts the judge is asked too.
 
     Quirks: the collections differ as in `PrecisionWithReference`.
     """

@@ -570,9 +570,6 @@ class AnswerCorrectness(JudgedMetric):
     See: ragas-0.4.3:factual_correctness | nvidia:answer_accuracy
     Source: ragas 0.4.3, metrics/_answer_correctness.py
 
-    In full: (factual_weight F + similarity_weight cosine) / (sum of the weights); F from the judge's lists of true
-    positives, false positives and false negatives, recall counting `beta` times as much.
-
     Quirks: F is 1 without a classification when neither text makes a statement. An empty text is embedded as one
     space. In the collections F is 1 also when only one text makes no statement, and when the judge classifies nothing;
     an empty text is embedded as it is, and an embedding without length has the cosine 0.
