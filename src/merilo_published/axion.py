@@ -404,9 +404,8 @@ class ContextualPrecision(_OfContexts):
     Not: For new work: take context_precision(against=reference).
     See: context_precision | axion:contextual_ranking | axion:contextual_recall
 
-    Quirks: a
-    context about which the call failed is not useful, nothing retrieved scores 0.
-    The user input is required and not used.
+    Quirks: a context about which the call failed is not useful, nothing retrieved scores 0. The user input is required
+    and not used.
     """
 
     name: ClassVar[str] = "axion:contextual_precision"
