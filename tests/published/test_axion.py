@@ -17,7 +17,6 @@ from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.registry import parse_metric
-from merilo.metrics.text import metric_text
 from merilo_published.axion import METRICS
 
 LOST = "a judge call failed and was scored all the same"
@@ -123,11 +122,6 @@ def test_the_relevancy_mode_picks_the_rubric() -> None:
     assert asked("contextual_relevancy", relevancy("yes", "no", "no")) == ["relevancy_task"]
 
 
-def test_force_granular_has_no_effect_on_relevancy() -> None:
-    """Relevance has a batch request only, whatever the engine's options say."""
-    assert asked("contextual_relevancy(force_granular=true)", relevancy("yes", "no", "no")) == ["relevancy_task"]
-
-
 def test_ranking_and_relevancy_ask_the_equal_question() -> None:
     """Relevancy, ranking and utilization share one question about the same contexts, so a run asks it once."""
     seen: list[list[Question[Any]]] = []
@@ -170,18 +164,6 @@ def test_utilization_falls_back_context_by_context() -> None:
     assert (found.value, found.flags) == (2 / 3, (LOST,))
 
 
-def test_force_granular_skips_the_batch() -> None:
-    """With force_granular=true there is no batch request on use."""
-    replies = [relevancy("yes", "yes", "no"), *({"is_utilized": True} for _ in range(3))]
-    assert asked("contextual_utilization(force_granular=true)", *replies) == ["relevancy_task", *["utilization"] * 3]
-
-
-def test_without_fallback_a_failed_batch_is_a_failure() -> None:
-    """With allow_fallback=false a failed batch on use leaves no number, as published."""
-    with pytest.raises(AskFailed):
-        outcome("contextual_utilization(allow_fallback=false)", relevancy("yes", "no", "no"), NO_REPLY)
-
-
 def test_the_shorter_list_decides_in_utilization() -> None:
     """With one verdict on use for three relevant contexts, one context is left."""
     found = score("contextual_utilization", relevancy("yes", "yes", "yes"), used(True))
@@ -208,16 +190,10 @@ def test_recall_asks_even_where_nothing_was_retrieved() -> None:
     assert score("contextual_recall", given("a"), supported(False), sample=NOTHING).value == 0.0
 
 
-def test_recall_granular_from_the_start() -> None:
-    """With force_granular=true each statement is a request of its own."""
-    replies = [given("a", "b"), {"is_supported": True}, {"is_supported": False}]
-    assert asked("contextual_recall(force_granular=true)", *replies) == ["statements", "recall", "recall"]
-
-
 def test_recall_refuses_a_flood_of_single_requests() -> None:
     """More statements than a text can make are not asked about one by one."""
     with pytest.raises(AskFailed, match="can make at most"):
-        outcome("contextual_recall(force_granular=true)", given(*map(str, range(500))))
+        outcome("contextual_recall", given(*map(str, range(500))), NO_REPLY)
 
 
 @each_case(
@@ -225,30 +201,12 @@ def test_recall_refuses_a_flood_of_single_requests() -> None:
     [
         ("", ["Fully Supported", "Contradictory", "Contradictory"], 0.0),
         ("(strict_mode=true)", ["Fully Supported", "Fully Supported", "No Evidence"], 1 / 3),
-        ('(verdict_scores="contradictory=0")', ["Fully Supported", "Contradictory"], 0.5),
-        ('(strict_mode=true, verdict_scores="contradictory=0")', ["Fully Supported", "No Evidence"], 0.5),
-        ('(verdict_scores="no_evidence=0.5,fully_supported=3")', ["Fully Supported", "No Evidence"], 1.0),
     ],
 )
 def test_faithfulness_weights(options: str, verdicts: list[str], value: float) -> None:
-    """The mean weight is cut to [0, 1]; weights of one's own go before strict_mode."""
+    """The mean weight is cut to [0, 1]."""
     claims = [f"claim {n}" for n in range(len(verdicts))]
     assert score(f"faithfulness{options}", given(*claims), faith(*verdicts)).value == pytest.approx(value)
-
-
-def test_verdict_scores_may_be_a_mapping() -> None:
-    """A mapping with axion's own names makes the same metric as the text."""
-    (faithfulness,) = (metric for metric in METRICS if metric.name == "axion:faithfulness")
-    build: Any = faithfulness
-    made = build(verdict_scores={"CONTRADICTORY": -2.0, "Partially_Supported": 0.75})
-    assert parse_metric(metric_text(made)) == made
-
-
-@each_case("text", ["sure=1", "contradictory=much", "contradictory=nan", "contradictory"])
-def test_bad_weights_are_refused(text: str) -> None:
-    """An unknown verdict and a weight that is no finite number are told in one sentence."""
-    with pytest.raises(UsageError, match="takes verdict_scores as fully_supported, "):
-        parse_metric(f'axion:faithfulness(verdict_scores="{text}")')
 
 
 def test_a_failed_extraction_is_faithful() -> None:
@@ -275,12 +233,6 @@ def test_contexts_are_joined_by_line_ends() -> None:
 EXPLAINED = {"explanation": "e"}
 
 
-def test_ambiguity_can_be_penalised() -> None:
-    """Idk counts 0 with penalize_ambiguity=true."""
-    replies = (given("a", "b"), relevancy("yes", "idk"), EXPLAINED)
-    assert score("answer_relevancy(penalize_ambiguity=true)", *replies).value == 0.5
-
-
 def test_no_statements_are_relevant_without_more_calls() -> None:
     """A response without statements scores 1 after one request."""
     assert asked("answer_relevancy", given()) == ["statements"]
@@ -304,40 +256,6 @@ def test_the_explanation_is_told_the_reasons() -> None:
         "reasons": '["Relevancy: off topic"]',
         "score": "0.5",
     }
-
-
-TALK = [
-    {"role": "user", "content": "q0?"},
-    {"role": "assistant", "content": "a0."},
-    {"role": "assistant", "content": "nobody asked."},
-    {"role": "human", "content": "q1?"},
-    {"role": "ai", "content": "a1."},
-]
-
-
-@pytest.mark.parametrize("conversation", [TALK, {"messages": TALK}])
-def test_all_turns_are_counted_together(conversation: Any) -> None:
-    """A statement without a verdict stays in the denominator there; an answer to no question is no turn."""
-    sample = Sample("c", user_input="q1?", response="a1.", metadata={"conversation": conversation})
-    replies = (given("a", "b"), relevancy("yes"), given("c"), relevancy("yes"), EXPLAINED)
-    found = score("answer_relevancy(multi_turn_strategy=all_turns)", *replies, sample=sample)
-    assert found.value == pytest.approx(2 / 3)
-    assert [piece.index for piece in found.evidence] == [0, 2, 0]
-
-
-def test_the_last_turn_is_the_default() -> None:
-    """Without multi_turn_strategy the conversation is not looked at, nor where there is none."""
-    sample = Sample("c", user_input="q1?", response="a1.", metadata={"conversation": TALK})
-    assert len(asked("answer_relevancy", given("a"), relevancy("yes"), EXPLAINED, sample=sample)) == 3
-    text = "answer_relevancy(multi_turn_strategy=all_turns)"
-    assert len(asked(text, given("a"), relevancy("yes"), EXPLAINED)) == 3
-
-
-def test_a_conversation_without_turns_is_undefined() -> None:
-    """A conversation in which nothing was answered has no score over all turns."""
-    sample = Sample("c", user_input="q", response="a", metadata={"conversation": []})
-    found = outcome("answer_relevancy(multi_turn_strategy=all_turns)", sample=sample)
-    assert found == Undefined("the conversation has no answer that follows a question")
 
 
 def facts(*verdicts: object) -> dict[str, Any]:
