@@ -32,8 +32,8 @@ from labelled_run import fill_in
 
 import merilo
 from merilo.commands.calibrate.human_labels import attach_files
-from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.options import ComparisonRequest
+from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.gate.run import gate_run

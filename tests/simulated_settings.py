@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from merilo.commands.compare.caveats import Pair, PairedLabels
-from merilo.commands.compare.ranking import Runs
+from merilo.commands.compare.run import Runs
 from merilo.data.measures import MeasureColumn
 from merilo.results.measures import Measure, measure_differences
 from merilo.results.scores import RunScores

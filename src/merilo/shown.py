@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, overload
 
 from merilo.commands.compare import result
 from merilo.commands.compare.options import ComparisonRequest
-from merilo.commands.keywords import keyword_options, public
+from merilo.commands.keywords import public
 from merilo.errors import MeriloError
 from merilo.runs import run as saved
 from merilo.runs.run import opened
@@ -55,7 +55,7 @@ def compare(
     """
     from merilo.commands.compare.run import compare_runs
 
-    wanted = keyword_options(ComparisonRequest, keywords)
+    wanted = ComparisonRequest(**keywords)
     given = [each for one in runs for each in ([one] if isinstance(one, str | PathLike | saved.Run) else one)]
     own = given if len(given) < 2 else [each if isinstance(each, Run) else Run.of(opened(each)) for each in given]
     return RunComparison.of(compare_runs(own, wanted))

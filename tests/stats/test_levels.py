@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from merilo.stats.levels import Level, fit_level
+from merilo.results.levels import Level, fit_level
 
 STUDIES = 60
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
-from merilo.stats.limits import exact_limits, exact_p
-from merilo.stats.means import mean_interval
+from merilo.stats.means import exact_limits, exact_p, mean_interval
 from merilo.stats.sums import GRID, Histogram
 
 UNIT, BOTH = (0.0, 1.0), (-1.0, 1.0)

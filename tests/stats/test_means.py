@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
 from merilo.stats.intervals import wilson_ends
-from merilo.stats.limits import exact_limits
-from merilo.stats.means import RunningMean, RunningRatio, mean_interval, ratio_interval
+from merilo.stats.means import RunningMean, RunningRatio, exact_limits, mean_interval, ratio_interval
 from merilo.stats.sums import Histogram
 
 UNIT = (0.0, 1.0)

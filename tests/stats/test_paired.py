@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from robust import bell_mccaffrey
 
-from merilo.stats.limits import exact_limits
-from merilo.stats.means import own_ends, paired_of, paired_test
+from merilo.stats.means import exact_limits, own_ends, paired_of, paired_test
 from merilo.stats.sums import Histogram
 
 SPAN = (-1.0, 1.0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from merilo.stats.column import Column
+from merilo.stats.compare import simultaneous_errors
 from merilo.stats.distributions import normal_quantile
-from merilo.stats.simultaneous import simultaneous_errors
 
 
 def columns(values: np.ndarray) -> list[Column]:

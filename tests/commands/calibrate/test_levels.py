@@ -10,7 +10,7 @@ from compared import compare_runs
 from labelled_run import fill_in
 
 import merilo
-from merilo.commands.calibrate.levels import judge_sentences
+from merilo.commands.calibrate.people import judge_sentences
 from merilo.commands.calibrate.run import label_agreement
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.export.run import export_run

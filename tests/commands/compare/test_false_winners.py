@@ -87,7 +87,7 @@ def studies(pair: Pair, patched: pytest.MonkeyPatch, labelled: int) -> Iterator[
             patched.setattr(f"merilo.commands.{module}.run.read_scores", read)
         patched.setattr("merilo.commands.gate.run.recompute", lambda _: [])
         patched.setattr("merilo.commands.compare.text.next_step", lambda *_: "")
-        patched.setattr("merilo.commands.compare.ranking.paired_labels", lambda *_, usable=usable: usable)
+        patched.setattr("merilo.commands.compare.run.paired_labels", lambda *_, usable=usable: usable)
         compared = compare_runs([pair.base, pair.run], ComparisonRequest(samples=0))
         minimums = {} if labelled else {pair.metric: 0.05 if seed % 2 else 0.95}
         yield compared, gate_run(pair.run, Suite(minimums, max_drop=0.02), baseline=pair.base)

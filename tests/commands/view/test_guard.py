@@ -110,11 +110,6 @@ def test_every_response_has_the_security_headers(app: ASGIApp, address: str, hos
     assert not [name for name in headers if name.startswith("access-control") or name in {"set-cookie", "server"}]
 
 
-def test_large_requests_are_refused(app: ASGIApp) -> None:
-    """A body above the limit is refused before it is used."""
-    assert ask(app, "/", body=b"x" * (MAX_BODY + 1)).status == 413
-
-
 def test_port_80_is_left_out_by_browsers() -> None:
     """On port 80, and only there, a Host without a port is ours."""
     assert "127.0.0.1" in own_hosts(80)

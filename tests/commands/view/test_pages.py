@@ -15,11 +15,9 @@ from starlette.types import ASGIApp
 
 from merilo.commands.report.run_page import report_text
 from merilo.commands.runs.run import ListedRun, State
+from merilo.commands.view import app as catalog
 from merilo.commands.view import app as pages
-from merilo.commands.view import catalog
-from merilo.commands.view.app import create_app
-from merilo.commands.view.catalog import ViewedRun
-from merilo.commands.view.html import _columns
+from merilo.commands.view.app import ViewedRun, _columns, create_app
 
 GRADES = {"a": [2, 1], "b": [0], "c": [FAILS], "d": [2]}
 HOSTILE = "<img src=x onerror=canary()>\u202e'\" &amp;"

@@ -14,6 +14,7 @@ from merilo.data.sanitize import command
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import probability_of
 from merilo.numbers import count
+from merilo.results.levels import by_levels, judge_sentence, labelled_kinds
 from merilo.results.sample_detail import cases_of
 from merilo.runs.run import opened
 from merilo.stats.correction import DECIDING_LABELLED
@@ -204,3 +205,25 @@ def without_labelled(tasks: Tasks, labels: Iterable[HumanLabel], annotator: str 
     lines = tuple(line for line in tasks.lines if line not in asked)
     samples = len({line.ticket.sample for line in lines if line.label != SETTLED}) if asked else tasks.samples
     return replace(tasks, lines=lines, samples=samples)
+
+
+def levelled(run: Run) -> Run:
+    """Return the run with its verdicts by the levels that its labels set; the run itself if they set none."""
+    found = labelled_kinds(run, labels_by_sample(readable_labels(run)))
+    return by_levels(run, {kind: each.level for kind, each in found.items() if each.level is not None})
+
+
+def sentences_of(run: Run, labels: Iterable[HumanLabel], *, levels: bool = True) -> list[str]:
+    """Return, for each kind of question, one sentence on the use of the run's judge; none if it is usable.
+
+    `levels`: False for a page that does not use the levels.
+    """
+    found = labelled_kinds(run, labels_by_sample(labels))
+    said = {kind: judge_sentence(each.agreement, each.level if levels else None) for kind, each in found.items()}
+    return [f"{kind}: {sentence}" for kind, sentence in said.items() if sentence]
+
+
+def judge_sentences(*runs: Run, levels: bool = True) -> list[str]:
+    """Return the sentences of `sentences_of` on the labels stored with these runs, each once."""
+    own = (sentences_of(run, readable_labels(run), levels=levels) for run in runs if run.labels is not None)
+    return list(dict.fromkeys(sentence for sentences in own for sentence in sentences))

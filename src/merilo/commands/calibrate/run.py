@@ -10,8 +10,7 @@ from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, ite
 from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
 from merilo.commands.calibrate.label_matching import remarks_of
-from merilo.commands.calibrate.levels import sentences_of
-from merilo.commands.calibrate.people import Disagreement, people_and_judge
+from merilo.commands.calibrate.people import Disagreement, people_and_judge, sentences_of
 from merilo.errors import DataError
 from merilo.numbers import count
 from merilo.results.judged_samples import with_not_judged

@@ -40,7 +40,7 @@ def shown_run(run: Run) -> Run:
     """Return the run with its verdicts by the levels that its labels set, as pages show them; itself without."""
     if run.labels is None or run.view is not None:
         return run
-    from merilo.commands.calibrate.levels import levelled
+    from merilo.commands.calibrate.people import levelled
 
     return run.kept(levelled)
 

@@ -209,7 +209,9 @@ def context_numbers(names: Sequence[str], counts: Sequence[Sequence[int | None]]
 
     `counts`: by run, the number of contexts of each common sample; empty if both runs have the same samples.
     """
-    both = [(a, b) for a, b in zip(*counts, strict=True) if a is not None and b is not None] if counts else []
+    if not counts:
+        return ()
+    both = [(a, b) for a, b in zip(*counts, strict=True) if a is not None and b is not None]
     if all(a == b for a, b in both):
         return ()
     first, second = (sum(each) / len(both) for each in zip(*both, strict=True))

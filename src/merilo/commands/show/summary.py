@@ -57,7 +57,7 @@ def view_of(run: Run, *, judge_only: bool = False) -> RunView:
     judge: Sequence[str] = ()
     if not judge_only and run.labels is not None:
         from merilo.commands.calibrate.correction import corrected_of
-        from merilo.commands.calibrate.levels import judge_sentences
+        from merilo.commands.calibrate.people import judge_sentences
 
         corrections, judge = corrected_of(run), judge_sentences(run)
     done = any(each.scored or each.undefined or each.failed for each in run.metrics.values())

@@ -1,4 +1,6 @@
-"""The pages of `merilo view` as an ASGI application.
+"""The pages of `merilo view` as an ASGI application, and the runs below its directory.
+
+A run is addressed by an id, which is looked up among the runs that were found. So no address can name another path.
 
 A page is one row of `PAGES`. Its function runs in a thread, and its errors become a page that says what is wrong.
 """
@@ -8,8 +10,12 @@ from __future__ import annotations
 import hmac
 import logging
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
 from html import unescape
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.applications import Starlette
@@ -20,16 +26,18 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from merilo.bounded_cache import BoundedCache
+from merilo.commands.calibrate.correction import corrected_of
 from merilo.commands.report.run_page import report_text
-from merilo.commands.runs.run import State
-from merilo.commands.view.catalog import (
-    Catalog,
-    Stamps,
-    stamps_of,
-)
-from merilo.commands.view.html import error_page, list_page
+from merilo.commands.runs.run import ListedRun, State, listed_run, run_directories
 from merilo.errors import MeriloError, UsageError
-from merilo.rendering.markup import drawn
+from merilo.metrics.registry import asks_judge
+from merilo.numbers import count, money
+from merilo.rendering.markup import drawn, page
+from merilo.results.estimate import BY_JUDGE
+from merilo.results.means import WeakMarks, corrected_aggregates, weak_legend
+from merilo.runs.files import LABELS, MANIFEST, OUTCOMES, SEAL, STORE, SUMMARY, USAGE, is_locked
+from merilo.runs.run import Run
+from merilo.runs.seal import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,13 +46,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from merilo.commands.view.catalog import ViewedRun
-
 _MAX_COMPARED: Final = 10
 _MAX_BYTES: Final = 64 * 2**20
 """Size of all pages that are held: a report on 10,000 samples may have 20 MB."""
 _BODY: Final = "<body>"
 _log = logging.getLogger("merilo")
+Stamps = tuple[tuple[int, ...], ...]
 _Key = tuple[tuple["Path", ...], tuple[Stamps, ...]]
 
 
@@ -277,3 +284,140 @@ class Guard:
     def _is_secret(self, text: str) -> bool:
         """Return True for the secret. The comparison takes the same time for every other text of its length."""
         return hmac.compare_digest(text.encode("utf-8", "surrogatepass"), self.secret.encode())
+
+
+_FILES: Final = (SEAL, MANIFEST, SUMMARY, USAGE, LABELS, OUTCOMES, STORE)
+_ID_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedRun:
+    """A run in the list."""
+
+    id: str
+    """Names the run in addresses; a digest of its place in the directory."""
+    name: str
+    listed: ListedRun
+
+
+def stamps_of(path: Path) -> Stamps:
+    """Return times and sizes of a run's files, which change if a page about the run may change."""
+    return tuple(stamp(path / name) for name in _FILES)
+
+
+class Catalog:
+    """The runs below a directory, for several threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._lock = Lock()
+        self._listed: dict[Path, tuple[Stamps, ListedRun]] = {}
+
+    def runs(self) -> tuple[ViewedRun, ...]:
+        """Return all runs, the newest first."""
+        with self._lock:
+            found = [self._viewed(path) for path in run_directories(self.directory)]
+        return tuple(sorted(found, key=lambda run: (-run.listed.changed.timestamp(), run.name)))
+
+    def _viewed(self, path: Path) -> ViewedRun:
+        inside = path.relative_to(self.directory).as_posix()
+        name = path.resolve().name if inside == "." else inside
+        run_id = blake2b(inside.encode("utf-8", "surrogatepass"), digest_size=_ID_BYTES).hexdigest()
+        now = stamps_of(path)
+        if path not in self._listed or self._listed[path][0] != now or is_locked(path):
+            self._listed[path] = now, _listed(path)
+        return ViewedRun(run_id, name, self._listed[path][1])
+
+
+def _listed(path: Path) -> ListedRun:
+    try:
+        found = listed_run(path)
+    except Exception as error:  # noqa: BLE001  whatever is wrong with one run must not hide the others
+        reason = f"{path} cannot be read ({type(error).__name__}: {error})."
+        return ListedRun(path, State.UNREADABLE, datetime.fromtimestamp(0, UTC), reason)
+    return _corrected(found) if found.state is State.FINISHED and (path / LABELS).exists() else found
+
+
+def _corrected(found: ListedRun) -> ListedRun:
+    """Return the run with the means that the human labels stored with it correct; unchanged if they cannot be read."""
+    try:
+        run = Run.open(found.path)
+        corrections = corrected_of(run)
+        rows = corrected_aggregates(tuple(run.metrics.values()), corrections)
+    except Exception:  # noqa: BLE001  the page of the run says what is wrong
+        return found
+    return replace(
+        found,
+        means={row.metric: row.mean for row in rows},
+        intervals={row.metric: row.interval for row in rows if row.interval},
+        corrected=frozenset(metric for metric, each in corrections.items() if each.estimate is not None),
+    )
+
+
+SHOWN: Final = 500
+"""Number of runs in the list, the newest ones."""
+_COLUMNS: Final = 6
+_CHIPS: Final = {
+    State.RUNNING: ("good", "\u25b6", "running"),
+    State.INTERRUPTED: ("warn", "!", "interrupted"),
+    State.UNREADABLE: ("bad", "\u2717", "unreadable"),
+}
+
+
+def list_page(directory: Path, runs: Sequence[ViewedRun]) -> str:
+    """Return the list of runs, the newest first."""
+    shown = runs[:SHOWN]
+    metrics, marks = _columns(shown), WeakMarks(frozenset[str]().union(*(run.listed.weak for run in shown)))
+    judged = f"Means of judged metrics are {BY_JUDGE}, except those marked as corrected by human labels."
+    notes = [
+        judged if any(map(asks_judge, metrics)) else "",
+        weak_legend(metric for metric in metrics if metric in marks.weak),
+    ]
+    return page(
+        "list.html",
+        scripts=("view.js",),
+        sheet="view.css",
+        served=True,
+        directory=str(directory),
+        total=len(runs),
+        rows=[_row(run, metrics) for run in shown],
+        heads=[*map(marks.name, metrics)],
+        notes=" ".join(filter(None, notes)),
+    )
+
+
+def error_page(title: str, message: str, back: str = "../") -> str:
+    """Return a page that says what is wrong, with a link to the list."""
+    return page("error.html", sheet="view.css", served=True, title=title, message=message, back=back)
+
+
+def _columns(runs: Sequence[ViewedRun]) -> list[str]:
+    """Return the metrics that most runs have: corrected ones first, weak ones last, half of them without a judge."""
+    corrected = frozenset[str]().union(*(run.listed.corrected for run in runs))
+    having = Counter(metric for run in runs for metric in run.listed.means)
+    weak = Counter(metric for run in runs for metric in run.listed.means if metric in run.listed.weak)
+    places = {metric: at for run in reversed(runs) for at, metric in enumerate(run.listed.means)}
+    order = sorted(having, key=lambda each: (2 * weak[each] > having[each], each not in corrected, -having[each]))
+    by_rule = [each for each in order if not asks_judge(each)][: _COLUMNS // 2]
+    return sorted([*by_rule, *(each for each in order if each not in by_rule)][:_COLUMNS], key=places.__getitem__)
+
+
+def _row(run: ViewedRun, metrics: Sequence[str]) -> tuple[object, ...]:
+    """Return the run, if it can be compared, its state, what it is about, and its means, corrected or not."""
+    own = run.listed
+    comparable = own.done is not None and own.state in {State.FINISHED, State.INTERRUPTED}
+    means = [(metric, own.means.get(metric), "corrected" * (metric in own.corrected)) for metric in metrics]
+    return run, comparable, _CHIPS.get(own.state), _about(run), means
+
+
+def _about(run: ViewedRun) -> str:
+    """Return samples, judge, failures and cost in a line."""
+    listed = run.listed
+    parts = [listed.data or ""]
+    if listed.samples is not None:
+        part = "" if listed.done in {None, listed.samples} else f"{listed.done:,} of "
+        parts.append(f"{part}{count(listed.samples, 'sample')}")
+    parts += [listed.by, f"{listed.failed:,} failed" if listed.failed else ""]
+    if listed.cost_usd:
+        parts.append(f"${money(listed.cost_usd)}")
+    return " \u00b7 ".join(filter(None, parts))
