@@ -7,7 +7,7 @@ from asgi import HOST, LET_IN, ask
 from each_case import each_case
 from starlette.types import ASGIApp
 
-from merilo.commands.view.app import MAX_BODY, create_app, own_hosts
+from merilo.commands.view.app import create_app, own_hosts
 
 SECRET = "token"  # noqa: S105  made up
 OWN = ("Host", HOST)
