@@ -246,10 +246,10 @@ class SampleResult(saved.SampleResult):
         return result_text(self)
 
     def _repr_html_(self) -> str:
-        """Return the outcomes and texts of the sample for notebooks."""
-        from merilo.rendering.markup import result_html
+        """Return the printed text for notebooks."""
+        from merilo.rendering.markup import printed_html
 
-        return result_html(self)
+        return printed_html(self)
 
 
 class Run(saved.Run):

@@ -85,11 +85,10 @@ def test_html_of_hostile_texts_is_text(results: dict[str, object], name: str) ->
 
 
 def test_a_sample_shows_texts_and_outcomes(results: dict[str, object]) -> None:
-    """A result of a sample has its id, question, response, contexts, and the score of each metric."""
+    """A result of a sample has its id, question, response, and the score of each metric."""
     text = Tags(results["result"]._repr_html_()).text  # type: ignore[attr-defined]
     assert "<script>alert(1)</script>" in text
-    assert "user input     What is 0?" in text
-    assert "Retrieved contexts: 5" in text
+    assert "question: What is 0?" in text
     assert "context_relevance" in text
 
 

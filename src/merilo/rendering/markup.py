@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.sanitize import visible
 from merilo.numbers import count, number, span
-from merilo.rendering.explain import sample_texts, values
-from merilo.rendering.page import Page, cut
-from merilo.results.means import WeakMarks
 from merilo.runs.files import write_file, writing
 from merilo.version import version
 
@@ -28,10 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jinja2 import Environment
-
-    from merilo.data.sample import Sample
-    from merilo.metrics.base import Outcome
-    from merilo.runs.run import SampleResult
 
 
 _MARK_SCRIPTS: Final = "document.documentElement.classList.add('js')"
@@ -129,11 +122,6 @@ def safe(value: object) -> object:
     return value
 
 
-_WIDTH: Final = 100
-_TEXT: Final = 500
-_CONTEXTS: Final = 10
-
-
 def write_page(path: Path, text: str) -> None:
     """Write a page atomically, so that a reader sees the old or the new one. Raises RunError if writing fails."""
     with writing(path):
@@ -143,20 +131,3 @@ def write_page(path: Path, text: str) -> None:
 def printed_html(result: object) -> str:
     """Return what `print` shows of a result as HTML, everything in it escaped."""
     return f"<pre>{html.escape(visible(str(result)))}</pre>"
-
-
-def result_html(found: SampleResult) -> str:
-    """Return the texts of a sample, its first contexts, and its outcomes."""
-    return _sample(found.sample, found.outcomes)
-
-
-def _sample(sample: Sample, outcomes: Mapping[str, Outcome]) -> str:
-    page = Page(_WIDTH)
-    sample_texts(page, sample)
-    contexts = sample.retrieved_contexts or ()
-    if contexts:
-        page.heading(f"Retrieved contexts: {len(contexts):,}")
-        page.entries([(f"{at}.", cut(each.text, _TEXT)) for at, each in enumerate(contexts[:_CONTEXTS], start=1)])
-    if outcomes:
-        values(page, outcomes, WeakMarks())
-    return printed_html(page)

@@ -163,7 +163,7 @@ def judge_sentence(found: Agreement, level: Level | None) -> str:
         return f"level set by {count(level.labels, 'label')}: {shares}."
     if balanced is None or balanced[1] >= _NEAR_CHANCE:
         return ""
-    same = sum(row[at] for at, row in enumerate(found.confusion.counts))
+    same = sum(row[at] for at, row in enumerate(found.confusion))
     agreed = f"the judge agrees with your labels on {same:,} of {found.items:,}"
     if ranks is not None and ranks[0] > _NEAR_CHANCE:
         return f"AUROC {number(found.auroc.value)}, level off: {agreed}."

@@ -10,8 +10,6 @@ function returns one number for each table, NaN if it is undefined: callers turn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -20,38 +18,26 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Label = float | str
+    Counts = tuple[tuple[int, ...], ...]
     Floats = NDArray[np.float64]
     Places = NDArray[np.int64]
 
 T = TypeVar("T", float, str)
 
 
-@dataclass(frozen=True, slots=True)
-class Confusion:
-    """The count of each pair of labels."""
-
-    labels: tuple[Label, ...]
-    """The labels, in ascending order."""
-    counts: tuple[tuple[int, ...], ...]
-    """One row for each human label, one column for each label of the judge."""
-
-
-def confusion(people: Sequence[T], judge: Sequence[T], *, labels: Sequence[T] | None = None) -> Confusion:
-    """Return the table of two series of labels; `labels`: all possible ones, if the data may lack some.
+def confusion(people: Sequence[T], judge: Sequence[T], labels: Sequence[T]) -> Counts:
+    """Return the count of each pair of labels: one row for each human label, one column for each label of the judge.
 
     Raises ValueError for series of different lengths, and for a label that is not among `labels`.
     """
     check_pairs(people, judge)
-    found = list(chain(people, judge))
-    known = tuple(sorted(set(found if labels is None else labels)))
-    place = {label: index for index, label in enumerate(known)}
-    if strange := [label for label in found if label not in place]:
-        raise ValueError(f"Labels must be among {', '.join(map(repr, known))}; got {strange[0]!r}.")
-    counts = [[0] * len(known) for _ in known]
+    place = {label: index for index, label in enumerate(labels)}
+    counts = [[0] * len(labels) for _ in labels]
     for one, other in zip(people, judge, strict=True):
+        if strange := [label for label in (one, other) if label not in place]:
+            raise ValueError(f"Labels must be among {', '.join(map(repr, labels))}; got {strange[0]!r}.")
         counts[place[one]][place[other]] += 1
-    return Confusion(known, tuple(map(tuple, counts)))
+    return tuple(map(tuple, counts))
 
 
 def check_pairs(left: Sequence[object], right: Sequence[object]) -> None:

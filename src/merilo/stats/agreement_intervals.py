@@ -11,7 +11,6 @@ from math import sqrt
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from merilo.stats.agreement import (
-    Confusion,
     aurocs,
     aurocs_without,
     check_pairs,
@@ -24,6 +23,8 @@ from merilo.stats.resampling import Clusters, Measure, Measurement, Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
+
+    from merilo.stats.agreement import Counts
 
 
 T = TypeVar("T", float, str)
@@ -38,8 +39,8 @@ class Agreement:
     items: int
     yes: int
     """Items with the human label yes."""
-    confusion: Confusion
-    """The table of the labels False and True."""
+    confusion: Counts
+    """The count of each pair of the labels False and True, by the human label and the judge's."""
     sensitivity: Measurement
     """The fraction of items with the human label yes that the judge called yes."""
     specificity: Measurement
@@ -68,8 +69,7 @@ def agreement(
     for series in filter(len, (judge, scores, clusters)):
         check_pairs(people, series)
     group = Clusters.of(clusters or range(len(people)), resampling)
-    table = confusion(people, judge, labels=(False, True))
-    totals = group.crossed(table.labels, people, judge)
+    totals = group.crossed((False, True), people, judge)
     yes = sum(people)
     classes = "" if 0 < yes < len(people) else _one_class(len(people))
     # Kappa and AUROC cannot be more certain than their rarer label allows, however many items have the other one.
@@ -81,7 +81,7 @@ def agreement(
     return Agreement(
         items=len(people),
         yes=yes,
-        confusion=table,
+        confusion=confusion(people, judge, (False, True)),
         sensitivity=sensitivity,
         specificity=specificity,
         balanced_accuracy=_balanced(balanced, sensitivity, specificity),
@@ -94,7 +94,7 @@ def agreement(
 class LabelAgreement:
     """Agreement of a judge's labels, of more than two, with human labels."""
 
-    confusion: Confusion
+    confusion: Counts
     kappa: Measurement
     """For ordered labels weighted by the squares of the steps between them."""
 
@@ -112,9 +112,9 @@ def label_kappa(
 
     Raises ValueError for series of different lengths and a label that is not possible.
     """
-    table = confusion(people, judge, labels=labels)
+    table = confusion(people, judge, labels)
     group = Clusters.of(clusters or range(len(people)), resampling)
-    totals, size = group.crossed(table.labels, people, judge), len(table.labels)
+    totals, size = group.crossed(labels, people, judge), len(labels)
     classes = "" if len({*people}) > 1 else _one_class(len(people))
     kappa = group.tabled(totals, size, lambda tables: kappas(tables, squared=ordered), classes)
     return LabelAgreement(table, kappa)

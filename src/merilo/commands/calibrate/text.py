@@ -130,10 +130,10 @@ def _agreement_record(found: ItemAgreement) -> dict[str, Any]:  # Any: JSON
     """Return the measures; rows of a confusion are human labels, columns the judge's."""
     record: dict[str, Any] = picked(found, "items labels disputed")
     if (yes := found.yes_or_no) is not None:
-        record |= {"yes": yes.yes, "confusion": {"labels": ["no", "yes"], **picked(yes, "counts=confusion.counts")}}
+        record |= {"yes": yes.yes, "confusion": {"labels": ["no", "yes"], **picked(yes, "counts=confusion")}}
         record |= {name: picked(getattr(yes, name), MEASURED) for name in _MEASURES}
     if (several := found.several) is not None:
-        counts = picked(several, "counts=confusion.counts")
+        counts = picked(several, "counts=confusion")
         record["by_label"] = {
             "kappa": picked(several.kappa, MEASURED),
             "confusion": {"labels": list(found.labels), **counts},

@@ -301,7 +301,7 @@ class Figures:
     @property
     def agree(self) -> int:
         """Number of labels on which the judge agrees with people."""
-        counts = self.agreement.confusion.counts
+        counts = self.agreement.confusion
         return counts[0][0] + counts[1][1]
 
     @property
