@@ -78,6 +78,8 @@ class Undefined:
     """The verdicts that were given, if others are missing."""
     probability: float | None = None
     """If the judge leaves questions open: the lowest probability of yes that it gives one of them; None if unknown."""
+    counts: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])
+    """As in a score, by the verdicts that were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,15 @@ def outcome_of(failure: Failure) -> Undefined | Failed:
     return not_judged([failure]) if failure.kind is FailureKind.NOT_JUDGED else Failed(failure)
 
 
-def not_judged(failures: Sequence[Failure], reason: str = "", evidence: tuple[Evidence, ...] = ()) -> Undefined:
+def not_judged(
+    failures: Sequence[Failure],
+    reason: str = "",
+    evidence: tuple[Evidence, ...] = (),
+    counts: Mapping[str, int | None] | None = None,
+) -> Undefined:
     """Return the outcome if a judge leaves questions open. `reason`: by default that of the first failure."""
     known = [each.probability for each in failures if each.probability is not None]
-    return Undefined(reason or failures[0].message, evidence, min(known, default=None))
+    return Undefined(reason or failures[0].message, evidence, min(known, default=None), counts or {})
 
 
 class Family(StrEnum):

@@ -356,11 +356,11 @@ def support_score(
     statements: Sequence[DistinctStatement], answers: Sequence[SupportVerdict | Failure]
 ) -> Score | Undefined:
     """Return the mean credit of the answers as a score; Undefined if a statement is not judged."""
+    verdicts = [answer for answer in answers if not isinstance(answer, Failure)]
     if missing := [answer for answer in answers if isinstance(answer, Failure)]:
         some = f"{len(missing)} of {len(statements)} statements {'is' if len(missing) == 1 else 'are'} not judged"
-        given = about_judged(statements, answers)
-        return not_judged(missing, some if given else "", given)
-    verdicts = [answer for answer in answers if not isinstance(answer, Failure)]
+        counts = {**support_counts(verdicts), "statements": len(statements), "not_judged": len(missing)}
+        return not_judged(missing, some if verdicts else "", about_judged(statements, answers), counts)
     return credit_score(statements, verdicts, support_counts(verdicts))
 
 

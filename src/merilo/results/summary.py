@@ -165,6 +165,8 @@ class Tally:
     undefined: int = 0
     failed: int = 0
     counts: dict[str, int | None] = field(default_factory=dict)
+    open_counts: dict[str, int | None] = field(default_factory=dict)
+    """The counts of samples that the judge left open; reported if no sample has a score."""
     shares: RunningShares = field(default_factory=RunningShares)
     reasons: Counter[str] = field(default_factory=Counter)
     flagged: int = 0
@@ -187,12 +189,11 @@ class Tally:
                 self.flagged += bool(outcome.flags)
                 for flag in dict.fromkeys(outcome.flags):
                     _count(self.flags, flag)
-                for name, count in outcome.counts.items():
-                    known = self.counts.get(name, 0)
-                    self.counts[name] = None if count is None or known is None else known + count
+                _add_counts(self.counts, outcome.counts)
                 self.shares.add(outcome.counts, cluster)
             case Undefined():
                 self.undefined += 1
+                _add_counts(self.open_counts, outcome.counts)
                 _count(self.reasons, outcome.reason if outcome.probability is None else LEFT_OPEN)
             case Failed():
                 self.failed += 1
@@ -209,7 +210,7 @@ class Tally:
             scored=0,
             undefined=self.undefined,
             failed=self.failed,
-            counts=dict(self.counts),
+            counts=dict(self.counts if self.mean.count else self.open_counts),
             reasons=_most_frequent(self.reasons),
             flagged=self.flagged,
             flags=_most_frequent(self.flags),
@@ -297,6 +298,12 @@ def _why(outcome: Outcome) -> str:
     if isinstance(outcome, Failed):
         return f"failed: {outcome.error.message}"
     return f"undefined: {outcome.reason}" if isinstance(outcome, Undefined) else "scored"
+
+
+def _add_counts(sums: dict[str, int | None], counts: Mapping[str, int | None]) -> None:
+    for name, count in counts.items():
+        known = sums.get(name, 0)
+        sums[name] = None if count is None or known is None else known + count
 
 
 def _count(counter: Counter[str], phrase: str) -> None:

@@ -79,7 +79,8 @@ class Aggregate:
     undefined: Whole
     failed: Whole
     counts: Mapping[str, Whole | None] = field(default_factory=dict[str, int | None])
-    """Sums of the scores' counts; None for a count that some verdict cannot provide."""
+    """Sums of the scores' counts, or without a score of those that the judge left open; None for a count that some
+    verdict cannot provide."""
     reasons: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Reasons why samples are undefined or failed → number of samples; the most frequent reasons."""
     note: str = ""

@@ -80,11 +80,11 @@ class Result:
         if isinstance(outcome, Undefined):
             given = f',"evidence":[{self._evidence_texts(outcome)}]' if outcome.evidence else ""
             open_at = "" if outcome.probability is None else f',"probability":{_number(outcome.probability)}'
-            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{open_at}{given}{trail}'
+            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{open_at}{_counts_text(outcome)}{given}{trail}'
         if isinstance(outcome, Failed):
             kind, message = outcome.error.kind, outcome.error.message
             return f'{start}"failed","error":{{"kind":{_quoted(kind)},"message":{_quoted(message)}}}{trail}'
-        counts = f',"counts":{compact(dict(outcome.counts))}' if outcome.counts else ""
+        counts = _counts_text(outcome)
         evidence = self._evidence_texts(outcome)
         flags = f',"flags":{compact(list(outcome.flags))}' if outcome.flags else ""
         averaged = ',"averaged":true' if outcome.averaged else ""
@@ -106,6 +106,10 @@ class Result:
         )
 
 
+def _counts_text(outcome: Score | Undefined) -> str:
+    return f',"counts":{compact(dict(outcome.counts))}' if outcome.counts else ""
+
+
 def _number(value: float) -> str:
     return repr(value) if type(value) is float and isfinite(value) else compact(value)
 
@@ -124,7 +128,7 @@ def outcome_from(record: OutcomeRecord) -> Outcome:
         return Failed(Failure(FailureKind(error.get("kind", "broken")), error.get("message", "")))
     evidence = tuple(_evidence_from(piece) for piece in record.get("evidence", []))
     if record["outcome"] == "undefined":
-        return Undefined(record.get("reason", ""), evidence, record.get("probability"))
+        return Undefined(record.get("reason", ""), evidence, record.get("probability"), record.get("counts", {}))
     flags = tuple(record.get("flags", ()))
     averaged, draws = record.get("averaged", False), tuple(record.get("draws", ()))
     return Score(record.get("value", float("nan")), evidence, record.get("counts", {}), flags, averaged, draws)
