@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from merilo.commands.calibrate.run import LabelledRun
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
+    from merilo.rendering.interval_plot import IntervalPlot
     from merilo.rendering.slices import Slices
     from merilo.results.faults import Faults
     from merilo.runs.manifest import Aggregate
@@ -375,6 +376,12 @@ class Run(saved.Run):
             return self.kept(run_repr)
         except MeriloError:
             return short_repr(self, path=self.path)
+
+    def plot(self) -> IntervalPlot:
+        """Return the means with their intervals as a figure (SVG), which a notebook shows and `save(path)` writes."""
+        from merilo.rendering.interval_plot import run_plot
+
+        return run_plot(self)
 
     def to_frame(self, backend: str | None = None, *, rows: str = "samples") -> Any:  # Any: a frame of the backend
         """Return the run as a data frame of pandas, polars or pyarrow; None: the first of these that is installed.

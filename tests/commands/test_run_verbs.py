@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from faulty_run import AMOUNTS, faulty, rows
@@ -61,6 +62,23 @@ def test_a_comparison_leaves_as_a_report_and_a_frame(run: merilo.Run, tmp_path: 
         found.report(tmp_path / "one.pdf")
     pytest.importorskip("pandas")
     assert found.to_pandas().equals(found.to_frame())
+
+
+def test_a_plot_is_svg_with_every_interval(run: merilo.Run, tmp_path: Path) -> None:
+    """The figure is well-formed, has each metric with its mean and interval, and its lines are where the ends are."""
+    figure = run.plot()
+    root = ET.fromstring(figure.save(tmp_path / "means.svg").read_text(encoding="utf-8"))  # noqa: S314  our own file
+    assert figure.svg == figure._repr_svg_() == (tmp_path / "means.svg").read_text(encoding="utf-8")
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    lines = [each for each in root.iter("{http://www.w3.org/2000/svg}line") if each.get("stroke-width") == "4"]
+    known = [metric for metric in run.metrics.values() if metric.interval is not None]
+    assert len(lines) == len(known) > 0
+    left = 24 + 7 * max(map(len, run.metrics))
+    for metric, line in zip(known, lines, strict=True):
+        low, high = metric.interval or (0, 0)
+        assert {metric.metric, f"{metric.mean:.3f} ({low:.3f} - {high:.3f})"} <= {*texts}
+        drawn = [float(line.get(end) or 0) for end in ("x1", "x2")]
+        assert drawn == pytest.approx([left + 300 * low, left + 300 * high], abs=0.1)
 
 
 @pytest.mark.parametrize(
