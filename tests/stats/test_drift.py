@@ -24,6 +24,7 @@ from merilo.stats.drift import (
     evidence_ratio,
     fell_since,
     mix_share,
+    novelty,
 )
 
 UNIT = st.floats(0, 1).map(lambda number: round(number, 9))
@@ -335,3 +336,16 @@ def test_other_questions_are_a_shift_of_the_vectors_of_days() -> None:
     assert 0.01 <= np.mean(np.array(same) < 0.05) <= 0.1
     moved = source.normal(size=(23, 8)) + 3 * (np.arange(23) >= 20)[:, None]
     assert changed_p(moved, 3) < 0.01
+
+
+def test_a_new_topic_is_far_from_all_days_and_a_recurring_one_is_not() -> None:
+    """A topic that comes on every seventh day is near other days of its kind; a new one, on one day, stands out."""
+    source = np.random.default_rng(2)
+    topics = np.eye(12)
+    for last, known in (([0, 1, 2, 11], False), ([0, 1, 8, 8], True)):
+        asked = [[0, 1, 8, 8] if day % 7 == 6 else [0, 1, 2, 3] for day in range(28)] + [last]
+        groups = [[f"{day} {place}" for place in range(4)] for day in range(29)]
+        vectors = topics[[topic for own in asked for topic in own]] + source.normal(0, 0.05, (29 * 4, 12))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        found = novelty(vectors, groups, 1)
+        assert (changed_p(found, 1) < 0.05) is not known

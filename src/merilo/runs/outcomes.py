@@ -80,7 +80,9 @@ class Result:
         if isinstance(outcome, Undefined):
             given = f',"evidence":[{self._evidence_texts(outcome)}]' if outcome.evidence else ""
             open_at = "" if outcome.probability is None else f',"probability":{_number(outcome.probability)}'
-            return f'{start}"undefined","reason":{_quoted(outcome.reason)}{open_at}{_counts_text(outcome)}{given}{trail}'
+            return (
+                f'{start}"undefined","reason":{_quoted(outcome.reason)}{open_at}{_counts_text(outcome)}{given}{trail}'
+            )
         if isinstance(outcome, Failed):
             kind, message = outcome.error.kind, outcome.error.message
             return f'{start}"failed","error":{{"kind":{_quoted(kind)},"message":{_quoted(message)}}}{trail}'

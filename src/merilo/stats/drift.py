@@ -47,6 +47,8 @@ COLLAPSE, _SPREADS = 0.15, 5.0
 found before its day ends."""
 _MONTHLY = 0.8
 """Standard deviations by which 30 days have to be lower to be an alarm: z² / 2 · 30 = log(365 / 0.04)."""
+_FASTEST = 34.0
+"""Largest logarithm by which a day of single units multiplies their evidence: a bad hour is no alarm, half a day is."""
 _OF_DAYS = 0.95
 """Weight of the evidence of days; the other part is that of single units."""
 _PER_UNIT = 0.01
@@ -328,6 +330,17 @@ class MetricDrift:
         for name in {"", unit.name} & self.days.keys():
             self.days[name].add(unit)
 
+    @property
+    def units_before(self) -> list[float]:
+        """The evidence of single units before a look, with the weight that they may get."""
+        return [each + self.weight for each in self.units.evidence]
+
+    def limit_units(self, before: Sequence[float], days: float) -> None:
+        """Limit how much the units of a look change their evidence, if it is about `days` days and a level is known."""
+        if self.days[""].fitted and days * _FASTEST < _MAX_LOG:
+            most = exp(max(days, 0.0) * _FASTEST)
+            self.units.evidence = [min(own, most * old) for own, old in zip(self.units.evidence, before, strict=True)]
+
     def line_of(self, name: str = "") -> float | None:
         """Return the level of all units or of a slice; before it is known, the line of single units, or None."""
         return self.days[name].level if self.days[name].fitted else self.line if not name else None
@@ -405,6 +418,22 @@ def changed_p(groups: NDArray[np.float64], new: int) -> float:
     apart = rows @ groups / new - (1 - rows) @ groups / (len(groups) - new)
     distances = np.square(apart).sum(axis=1)
     return float((distances >= distances[0] * (1 - _TINY)).mean())
+
+
+def novelty(vectors: NDArray[np.float64], groups: Sequence[Sequence[str]], new: int) -> NDArray[np.float64]:
+    """Return groups × 1: the mean distance, 1 - cosine, of the texts of a group to the nearest of other groups.
+
+    `vectors`: of all texts in order, of length 1; equal texts of a group count once. The last `new` groups are compared
+    with the others only: a topic that recurs, such as on weekends, is near others of its kind, and a new one is not.
+    """
+    import numpy as np
+
+    group = np.repeat(np.arange(len(groups)), [len(own) for own in groups])
+    old = group < len(groups) - new
+    cosines = np.where(group[:, None] == group[old], -1.0, vectors @ vectors[old].T)
+    apart = iter(1 - cosines.max(axis=1))
+    texts = [dict(zip(own, apart, strict=False)) for own in groups]
+    return np.array([[fmean(own.values())] for own in texts])
 
 
 # -- a changed judge: if it did not change, its old and new answers are exchangeable ------------------

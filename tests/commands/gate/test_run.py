@@ -25,7 +25,7 @@ from server import JudgeServer
 
 import merilo
 import merilo as api
-from merilo.commands.compare import cli as compare_cli
+from merilo.cli import app
 from merilo.commands.export import cli as export_cli
 from merilo.commands.gate.result import CannotTell, Gate, Gates
 from merilo.commands.gate.run import gate_run
@@ -641,8 +641,8 @@ def forged_mean(run: Path) -> Path:
 def test_a_forged_run_is_not_shown_beside_others(forge: Any, tmp_path: Path) -> None:
     """The commands compare, report and export recompute a few samples first; runs that follow are shown."""
     runs = [str(graded(tmp_path / name, grades(4, 4, 4)).path) for name in ("honest", "copy")]
-    shown: list[Callable[[], None]] = [
-        lambda: compare_cli.compare(runs=runs),
+    shown: list[Callable[[], object]] = [
+        lambda: app()(["compare", *runs], standalone_mode=False),
         lambda: report_cli.report(runs=[runs[1]], out=str(tmp_path / "report.html")),
         lambda: export_cli.export([runs[1]], str(tmp_path / "table.csv")),
     ]

@@ -102,3 +102,31 @@ def test_more_samples_without_a_score_are_an_alarm(fails: bool, state: State) ->
     assert evidence.value < 1
     assert evidence.alarms
     assert (evidence.conclusion(found)["state"], evidence.conclusion(found)["metric"]) == (state, SCORED)
+
+
+def test_a_bad_hour_is_no_alarm_and_half_a_day_is() -> None:
+    """Of looks every hour, three with 50 scores of 0 each are no alarm; of twelve in a row, one of the last is."""
+    for hours, alarms in ((3, False), (12, True)):
+        _, evidence = watched(5, lambda _: (TOPICS, [1, 1, 1]), 0)
+        for hour in range(1, 13):
+            at = DAY_S + hour * DAY_S / 24
+            means = dict.fromkeys(TOPICS, 0.0) if hour <= hours else TOPICS
+            evidence.add(at, evidence.weight_at(at), units(random.Random(hour), 1, 50, means, [1, 1, 1]))
+        assert evidence.alarms is alarms
+
+
+def test_days_that_lost_scores_while_learning_are_usual() -> None:
+    """Looks with many failures are not learned, but that they come is: days with 20 % lost are then no alarm."""
+    reference = [
+        each for day in range(20) for each in units(random.Random(day), day, 90, TOPICS, [1, 1, 1]) if day % 2 == 0
+    ]
+    for lost, alarms in (({}, True), ({float(day): [0.2] * 90 for day in range(1, 20, 2)}, False)):
+        evidence = Evidence.of(reference, None, 0.05, lost, asks_anchors=False, can_blame=True, started=0.0)
+        for day in range(21, 60):
+            new = units(random.Random(day), day, 90, TOPICS, [1, 1, 1])
+            new = [
+                each._replace(scores={SCORED: 0.0}) if place < 18 * (day % 2) else each
+                for place, each in enumerate(new)
+            ]
+            evidence.add(day * DAY_S, evidence.weight_at(day * DAY_S), new)
+        assert evidence.loses is alarms

@@ -74,6 +74,8 @@ class Evidence:
     """True if anchors, or a judge that cannot change in silence, tell the system from the judge."""
     started: float
     """The time of the last `start`."""
+    looked: float = 0.0
+    """The time of the last look."""
     judge: float = 0.0
     anchors: dict[str, list[Scores]] = field(default_factory=dict[str, "list[Scores]"])
     """Anchor → the three old draws of its answers, then the last three new ones."""
@@ -84,9 +86,13 @@ class Evidence:
         reference: Sequence[JudgedUnit],
         tolerance: float | None,
         false_alarms: float,
+        lost: Mapping[float, Sequence[float]] | None = None,
         **more: Any,  # Any: the other fields
     ) -> Self:
-        """Return the state after the reference; `tolerance`: as in `MetricDrift.of`."""
+        """Return the state after the reference; `tolerance`: as in `MetricDrift.of`.
+
+        `lost`: number of a day → the fractions of metrics without a score of units that were not learned.
+        """
         names = sorted({name for each in reference for name in each.scores} - {SCORED})
         days = defaultdict[float, "list[JudgedUnit]"](list)
         for each in sorted(reference, key=lambda each: each.at):
@@ -96,9 +102,10 @@ class Evidence:
             units = {day: [unit for each in own for unit in each.units(name)] for day, own in days.items()}
             error = min(false_alarms / _POINTS, _LINES) / len(names)
             found[name] = MetricDrift.of(units, error=error, tolerance=tolerance)
-        return cls(
-            found, Losses.of([[1 - each.scores[SCORED] for each in own] for own in days.values()]), false_alarms, **more
-        )
+        losses = {day: [1 - each.scores[SCORED] for each in own] for day, own in days.items()}
+        for day, own in (lost or {}).items():
+            losses[day] = [*losses.get(day, ()), *own]
+        return cls(found, Losses.of([*losses.values()]), false_alarms, **more)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:  # Any: JSON
@@ -118,11 +125,15 @@ class Evidence:
                 metric.start(self.started // DAY_S, weight)
             self.losses.close(weight)
             self.started = at
+        before, days = [metric.units_before for metric in self.metrics.values()], (at - self.looked) / DAY_S
+        self.looked = at
         for each in units:
             for name, metric in self.metrics.items():
                 for unit in each.units(name):
                     metric.add(unit)
             self.losses.add(1 - each.scores[SCORED])
+        for metric, most in zip(self.metrics.values(), before, strict=True):
+            metric.limit_units(most, days)
 
     @property
     def alpha(self) -> float:

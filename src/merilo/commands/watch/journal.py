@@ -131,7 +131,8 @@ class Journal:
             facts["now"] = min(facts["now"], now)
             facts["rebases"] = [min(each, now) for each in facts.get("rebases", [])]
             if "evidence" in facts:
-                facts["evidence"]["started"] = min(facts["evidence"]["started"], now)
+                for name in ("started", "looked"):
+                    facts["evidence"][name] = min(facts["evidence"][name], now)
 
     def count(self, **added: float) -> None:
         """Add to the counts."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from merilo.commands.evaluate.preparation import judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.watch.evidence import DAY_S, YEAR_S, Evidence, Scores, State, sums_of, units_in
+from merilo.commands.watch.evidence import DAY_S, SCORED, YEAR_S, Evidence, Scores, State, sums_of, units_in
 from merilo.commands.watch.tail import Position, Tail
 from merilo.data.lines import ForeignRecords
 from merilo.engine.budget import providers_of, spent_record
@@ -29,7 +29,7 @@ from merilo.results.comparable import not_comparable, score_affecting_difference
 from merilo.runs.directory import balance_in, judge_difference
 from merilo.runs.run import Run, metric_in
 from merilo.runs.run_metrics import recorded_scale, weak_metrics
-from merilo.stats.drift import changed_p
+from merilo.stats.drift import changed_p, novelty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -248,8 +248,10 @@ class Watcher:
         if failed > _MAX_FAILED * len(run) * len(names):
             self.failed = True
             self.problem = f"{failed:,} outcomes failed: merilo show {run.path}."
-        learns = "evidence" not in facts  # failures would distort the reference
-        units = [] if self.failed and learns else [*units_in(run, names, entry.at, self.watch).values()]
+        units = [*units_in(run, names, entry.at, self.watch).values()]
+        lost: list[float] = []
+        if self.failed and "evidence" not in facts:  # failures would distort the reference of scores
+            lost, units = [1 - each.scores[SCORED] for each in units], []
         cost = run.usage.get("cost_usd") or 0.0
         with journal.writing():
             self._settle(names, str(run.path))
@@ -261,6 +263,7 @@ class Watcher:
                 state = {"lines": lines, "evidence": evidence.ratio}
             journal.count(judged=len(units), failed=failed, cost_usd=cost)
             result = {"judged": len(units), "failed": failed, "cost_usd": cost, "sums": sums_of(units, names)}
+            result |= {"lost": lost} if lost else {}
             journal.end(entry, {**result, **state})
         self.looks += 1
 
@@ -302,7 +305,8 @@ class Watcher:
     ) -> list[str]:
         """Return the questions since a change that differ most from those before; none if they are alike.
 
-        The mean vectors of days are compared or, if there are too few days for a test, the questions.
+        Two facts of days are compared: their mean vectors, and how far their questions are from all others. If there
+        are too few days for a test, the questions are compared.
         """
         import numpy as np
 
@@ -329,7 +333,9 @@ class Watcher:
         starts = np.cumsum([0, *map(len, groups[:-1])])
         means = np.add.reduceat(vectors, starts) / [[len(own)] for own in groups]
         # The day of the change is uncertain, and one or two days say little.
-        if all(changed_p(means, days) >= _CHANGED_P for days in {new, min(max(new, 3), len(groups) - 1)}):
+        tested = [(means, days) for days in {new, min(max(new, 3), len(groups) - 1)}]
+        tested.append((novelty(vectors, groups, new), new))
+        if all(changed_p(values, days) >= _CHANGED_P for values, days in tested):
             return []
         far, first = vectors @ (means[-new:].mean(axis=0) - means[:-new].mean(axis=0)), starts[-new]
         return [*dict.fromkeys(texts[first + at][:_CHARS] for at in np.argsort(-far[first:], kind="stable"))][:_SHOWN]
@@ -366,7 +372,10 @@ class Watcher:
         watch, entries = self.watch, self.journal.entries()
         asked = not self._steady and watch.anchors > 0
         more = {"asks_anchors": asked, "can_blame": asked or self._steady, "started": self.now - YEAR_S / 365}
-        evidence = Evidence.of(units, watch.tolerance, watch.false_alarms, **more)
+        lost = defaultdict[float, list[float]](list)
+        for each in self.looks_after():
+            lost[each.at // DAY_S] += (each.result or {}).get("lost", ())
+        evidence = Evidence.of(units, watch.tolerance, watch.false_alarms, lost, looked=self.now, **more)
         learned = entries[-1].number if entries else 0
         self.journal.facts |= {"evidence": asdict(evidence), "learned": learned, "units": len(units)}
         return evidence
