@@ -13,10 +13,10 @@ from merilo.engine import cache as caches
 from merilo.engine.answer_store import AnswerStore, JudgeRoles, WorkUnit, _schema
 from merilo.engine.cache import WRITE_ROWS, VerdictCache
 from merilo.judges.scripted import ScriptedJudge
-from merilo.judging.digests import digest_bytes, digest_json, digest_of, digest_text, digest_texts, framed
+from merilo.judging.digests import digest_json, digest_of, digest_text, digest_texts
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.measured import Similarities
-from merilo.judging.kinds.responses import Completion, CompletionVerdict
+from merilo.judging.kinds.responses import Completion
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, FailureKind, later_fields
 from merilo.providers.base import Reply, ReplyPath, Usage
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from merilo.judging.ask import Step
     from merilo.judging.questions import Question
 
 YES, NO = RelevanceVerdict(2, (0,)), RelevanceVerdict(0)
@@ -141,12 +140,6 @@ def test_a_key_is_made_of_what_the_question_is(store: Store) -> None:
 def test_contents_have_not_moved(question: Question[Any], digest: str) -> None:
     """Digests of questions are those of the first release: every cache and every stored run rests on them."""
     assert question.content.hex() == digest
-
-
-def test_framing_is_what_is_hashed() -> None:
-    """Parts framed apart and joined give the digest of all of them."""
-    assert digest_bytes(framed(b"a", b"") + framed(b"bc")) == digest_of(b"a", b"", b"bc")
-    assert digest_of(b"ab", b"c") != digest_of(b"a", b"bc")
 
 
 def test_many_units_are_looked_up_at_once(store: Store, cache: VerdictCache) -> None:

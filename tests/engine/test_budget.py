@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Here
 from each_case import each_case
 from grouping import grouped
 from judged_rivers import Evaluate, canonical, rows, verdict_for
@@ -142,14 +141,6 @@ def test_what_a_stopped_call_paid_is_counted(evaluated: Evaluate, server: JudgeS
     assert run.usage["cost_usd"] > 0
 
 
-def test_no_request_at_all_is_a_limit_too(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
-    """With max_requests of 0 only what is known is used, here all of it."""
-    assert evaluated(rows(4), **options).complete
-    asked = server.count
-    assert evaluated(rows(4), max_requests=0, **options).complete
-    assert server.count == asked
-
-
 def characters(body: Mapping[str, Any]) -> tuple[int, int]:
     """A quarter of a token a character, and short replies."""
     return len(texts(body)) // 4, 20
@@ -243,11 +234,6 @@ def test_a_callable_of_unknown_cost_is_refused(evaluated: Evaluate) -> None:
         evaluated(rows(3), judge=judge, max_cost_usd=1.0)
 
 
-def test_what_is_free_has_no_cost(evaluated: Evaluate) -> None:
-    """Judges that ask no model run under any limit of cost."""
-    assert evaluated(rows(3), judge="embedded", max_cost_usd=0.0).complete
-
-
 def test_time_is_a_limit(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
     """After max_seconds no request is begun, what is in the air lands, and the run can be resumed."""
     server._delay_s = 0.1
@@ -257,18 +243,6 @@ def test_time_is_a_limit(evaluated: Evaluate, server: JudgeServer, options: dict
     assert run.usage["stopped"].startswith("Time limit of 0.5 s reached (--max-seconds).")
     server._delay_s = 0.0
     assert evaluated(rows(200), **options).complete
-
-
-def test_time_is_a_limit_without_requests(evaluated: Evaluate) -> None:
-    """A judge that needs no request is stopped in time too."""
-
-    def slow(question: Question[Any]) -> dict[str, Any]:
-        time.sleep(0.01)
-        return verdict_for(question)
-
-    run = evaluated(rows(2_000), judge=merilo.ScriptedJudge.by(slow), metrics=[METRIC], max_seconds=0.3)
-    assert not run.complete
-    assert 0 < run.metrics[METRIC].scored < 2_000
 
 
 def test_a_pause_does_not_outlast_the_time(evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]) -> None:
@@ -351,12 +325,6 @@ def test_what_is_cost_reached_is_passed_over(
     assert canonical(run) == canonical(whole)
 
 
-@each_case("amount", [1e-320, 1e-9, 0.004, 12.0, 1e15])
-def test_amounts_are_told_in_few_digits(amount: float) -> None:
-    """The smallest and the largest limits make a sentence, not a page of digits."""
-    assert len(Spending(Budget(max_cost_usd=amount), lambda *_: None).cost_reached(amount).sentence) < 200
-
-
 def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: Path) -> None:
     """One limit counts over all tasks and sources of a check, and over all calls on its directory."""
     verdict = json.dumps({"reason": "", "grade": 0, "evidence": []})
@@ -388,14 +356,3 @@ def test_a_judge_that_is_checked_keeps_one_limit(server: JudgeServer, tmp_path: 
 def test_the_limit_to_continue_with_is_a_number(reached: Reached, done: float, limits: dict[str, float] | None) -> None:
     """It covers the next request and the remaining samples at the cost of those that are done."""
     assert reached.raise_to(done) == limits
-
-
-def test_json_tells_the_limit(server: JudgeServer, tmp_path: Path) -> None:
-    """With `--json` the limit that ended the run stands in the record; without one it is null."""
-    here = Here(tmp_path)
-    here.write("data.jsonl", rows(6))
-    words = ["run", "data.jsonl", "--judge", "openai:m", "--base-url", server.base_url, "--metrics", METRIC, "--json"]
-    done = here.merilo(*words, "--out", "r", "--max-requests", "5")
-    assert done.returncode == 5
-    assert json.loads(done.stdout)["stopped"].startswith("Limit of 5 requests")
-    assert json.loads(here.merilo(*words, "--out", "r").stdout)["stopped"] is None

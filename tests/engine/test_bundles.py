@@ -139,17 +139,6 @@ def test_asking_ahead_ends_no_run(step: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert run.metrics["guessed"].scored == 1
 
 
-def test_metrics_in_any_order_get_the_same_scores(tmp_path: Path) -> None:
-    """The order of the metrics, and those beside it, change no score."""
-    with DecisionServer(rules=[DECLINES]) as server:
-        together = scores(merilo.evaluate(rows(5), **arguments(server)))
-        backwards = scores(merilo.evaluate(rows(5), **arguments(server, *reversed(METRICS))))
-        alone = [merilo.evaluate(rows(5), **arguments(server, metric)) for metric in METRICS]
-    assert together == backwards
-    for metric, run in zip(METRICS, alone, strict=True):
-        assert [each[metric] for each in scores(run)] == [each[metric] for each in together]
-
-
 @pytest.mark.parametrize(
     "faults", [["500@0.05"], ["reset@0.05"], ["429ms@0.05"], ["not_json@0.05"], ["sum@0.05"], ["refuse@0.05"]]
 )
@@ -179,28 +168,9 @@ def test_packing_decides_what_shares_a_request(packing: str, requests: int) -> N
     assert all(metric.scored == 1 for metric in run.metrics.values())
 
 
-def test_another_judge_in_between_splits_the_round() -> None:
-    """Statements of another judge are waited for: support is asked in a second request about the contexts."""
-    judge = {"support,relevance,sufficiency,noncommittal,addresses": "systemone:jev-1.13.0", "rest": "embedded"}
-    with DecisionServer(rules=[DECLINES]) as server:
-        planned = merilo.plan(rows(3), **arguments(server, "faithfulness", judge=judge))
-        run = merilo.evaluate(rows(3), **arguments(server, "faithfulness", judge=judge))
-        assert len(server.requests) == 6
-        assert planned.typical.requests == len(server.requests)
-    assert run.metrics["faithfulness"].scored == 3
-
-
 def test_a_kind_that_decision_models_do_not_answer_names_the_route_to_add() -> None:
     """No request is sent for a metric that needs another judge."""
     with DecisionServer() as server:
         with pytest.raises(merilo.UsageError, match=r"'parts' questions \(add judge='parts=SPEC'\)"):
             merilo.evaluate(rows(1), **arguments(server, "answer_completeness"))
         assert not server.requests
-
-
-def test_recorded_replies_are_read_again(tmp_path: Path) -> None:
-    """`runs verify --reread` reads every verdict from the stored replies again, re-asks included."""
-    with DecisionServer(rules=[DECLINES], faults=["sum@0.1"]) as server:
-        merilo.evaluate(rows(12), **arguments(server, out=tmp_path / "run"))
-    found = Here(tmp_path).json("runs", "verify", "run", "--reread")
-    assert found["replay"]["reread"] == {"read": 96, "different": 0, "unread": 12}

@@ -164,14 +164,6 @@ def test_a_cache_that_stays_locked_is_told_of(monkeypatch: pytest.MonkeyPatch, p
     assert contents(path).verdicts == 0
 
 
-def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
-    """A file of no bytes, as mktemp makes it, is taken."""
-    (tmp_path / "empty").touch()
-    with closing(VerdictCache(tmp_path / "empty")) as cache:
-        put(cache, YES, 1)
-    assert contents(tmp_path / "empty").verdicts == 1
-
-
 def test_a_newer_cache_is_refused(cache: VerdictCache, path: Path) -> None:
     """A format that is not known is neither read nor set aside."""
     put(cache, YES, 1)
@@ -245,13 +237,6 @@ def test_pruning_takes_what_was_named(cache: VerdictCache, path: Path) -> None:
     assert everything.verdicts == 2910
     assert everything.freed_bytes > 100_000
     assert contents(path).verdicts == 0
-
-
-def test_nothing_is_pruned_where_there_is_no_cache(path: Path) -> None:
-    """Looking at a cache that is not there makes none."""
-    assert contents(path).verdicts == 0
-    assert prune(path).verdicts == 0
-    assert not path.parent.exists()
 
 
 FAITHFUL = '[{"statement": "a", "verdict": 1, "reason": "b", "simpler_statements": ["x"], "sentence_index": 0}]'

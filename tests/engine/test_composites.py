@@ -9,8 +9,6 @@ import pytest
 from judged_rivers import Evaluate, canonical, rows, verdict_for
 
 import merilo
-from merilo.judging.questions import Question
-from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card
 
 PARTS = ("context_relevance", "faithfulness")
@@ -95,19 +93,6 @@ def test_a_sample_without_a_part_leaves_no_value(evaluated: Evaluate) -> None:
     assert next(iter(product.reasons)).startswith("faithfulness undefined: ")
 
 
-def test_a_failed_part_is_a_failed_composite(evaluated: Evaluate) -> None:
-    """A sample of which a part failed counts as failed, with the reason, though another part is undefined."""
-
-    def fails(question: Question[Any]) -> dict[str, Any] | Failure:
-        failing = question.kind == "relevance" and "river 0" in question.user_input
-        return Failure(FailureKind.REFUSED, "not now") if failing else verdict_for(question)
-
-    run = evaluated(rows(2), metrics=[Product()], judge=merilo.ScriptedJudge.by(fails))
-    product = run.metrics["made:product"]
-    assert (product.scored, product.undefined, product.failed) == (1, 0, 1)
-    assert product.reasons == {"context_relevance failed: not now": 1}
-
-
 def test_a_division_by_zero_is_no_value(evaluated: Evaluate) -> None:
     """Where the means of the parts give no number there is no mean, and the note says why."""
     judge = merilo.ScriptedJudge.by(
@@ -136,10 +121,3 @@ def test_a_run_with_other_composites_is_another_run(evaluated: Evaluate, tmp_pat
     evaluated(told(2), metrics=[Product()], out=tmp_path / "run")
     with pytest.raises(merilo.RunError, match="differs in composites"):
         evaluated(told(2), metrics=[*PARTS], out=tmp_path / "run")
-
-
-def test_a_composite_whose_part_cannot_be_computed_is_refused(evaluated: Evaluate) -> None:
-    """The reason is that of the part."""
-    data = [{"user_input": "q?", "retrieved_contexts": ["c"]}]
-    with pytest.raises(merilo.UsageError, match=r"made:product needs response\."):
-        evaluated(data, metrics=[Product()])

@@ -17,7 +17,6 @@ from merilo.judges.base import OutgoingRequest
 from merilo.judges.llm import LLMJudge
 from merilo.judging.ask import Plan, draws
 from merilo.judging.kinds.responses import Completion
-from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.providers.base import Reply
@@ -81,22 +80,6 @@ def test_more_draws_cost_what_is_missing(tmp_path: Path) -> None:
         assert run.usage["cached"] == 2
 
 
-def test_missing_draws_are_one_request_wherever_they_are(tmp_path: Path) -> None:
-    """Draws before and after the known ones are asked for together."""
-    with JudgeServer() as server:
-        evaluate(server, tmp_path, Sampled(2, first=1), out=tmp_path / "a")
-        evaluate(server, tmp_path, Sampled(5), out=tmp_path / "b")
-        assert sampled(server) == [(2, 101), (3, 100)]
-
-
-def test_fewer_draws_cost_nothing(tmp_path: Path) -> None:
-    """A run that wants some of the known draws asks for none."""
-    with JudgeServer() as server:
-        evaluate(server, tmp_path, Sampled(4), out=tmp_path / "a")
-        evaluate(server, tmp_path, Sampled(2, first=1), out=tmp_path / "b")
-        assert len(server.asked) == 1
-
-
 def test_metrics_side_by_side_share_their_draws(tmp_path: Path) -> None:
     """What one metric has in the air, another does not ask for again."""
     with JudgeServer(delay_s=0.05) as server:
@@ -150,28 +133,4 @@ def test_rounds_ask_for_the_missing_draws(tmp_path: Path) -> None:
         ["reply 0", "reply 1", "reply 2"],
         ["reply 1", "reply 2", "reply 3", "reply 4"],
     ]
-    store.close()
-
-
-@dataclass(frozen=True, slots=True)
-class AsksTwice(Sampled):
-    """Asks the same draw twice in one step."""
-
-    name = "made:twice"
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        values = (sample.require("user_input"), "r")
-        question: Question[Any] = Completion("en/noncommittal.v1", ("user_input", "response"), values)
-        first, second = yield ((question, question),)
-        return Score(float(first is second or first == second))
-
-
-def test_one_draw_is_one_answer(tmp_path: Path) -> None:
-    """A draw that is asked for twice at once is asked for once: equal question and draw have one answer."""
-    store = Store.open(tmp_path / "s", create=True)
-    answers = AnswerStore(JudgeRoles({"judge": LLMJudge(OpenAIProvider("m", base_url="http://h/v1"))}), store, None)
-    teller = Teller()
-    (walk,) = drive_rounds([PlanRun(AsksTwice(), "m", Sample("1", user_input="q?"))], answers, teller.batch)
-    assert teller.sent == [1]
-    assert walk.result().outcome == Score(1.0)
     store.close()

@@ -17,21 +17,18 @@ from merilo.commands.evaluate.options import Limits, Options
 from merilo.commands.plan.run import _seconds, run_estimate
 from merilo.engine.amounts import Amount
 from merilo.judging.kinds.contexts import Mentions, Relevance, Sufficiency, Support, Usefulness
-from merilo.judging.kinds.measured import Embeddings
 from merilo.judging.kinds.responses import (
     Addresses,
     Answered,
     Choice,
-    Completion,
     Entities,
     Noncommittal,
     Parts,
     PassageQuestion,
     Statements,
 )
-from merilo.judging.questions import Pack, Question
-from merilo.judging.registry import KINDS
-from merilo.judging.reply_parsing import AskedForm, likely_reply, read_pack, read_reply
+from merilo.judging.questions import Question
+from merilo.judging.reply_parsing import AskedForm, likely_reply, read_reply
 
 METRICS = (
     "context_relevance",
@@ -208,17 +205,6 @@ def test_no_key_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.unpriced == ()
 
 
-def test_local_judges_are_free() -> None:
-    """The embedded judge sends nothing, and neither it nor a script is asked anything."""
-
-    def never(question: object) -> object:
-        raise AssertionError(question)
-
-    for judge in ("embedded", merilo.ScriptedJudge.by(never)):
-        found = merilo.plan(rows(3), judge=judge, storage={"cache": False})
-        assert (found.typical, found.at_most) == (Amount(), Amount())
-
-
 def test_a_large_data_set_is_sampled(server: JudgeServer) -> None:
     """Every so many samples are looked at, and the amounts scaled up to all of them."""
     given = arguments(server, "context_sufficiency")
@@ -264,13 +250,6 @@ def test_nothing_is_left_behind(server: JudgeServer, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@each_case("wrong", [{"metrics": []}, {"prices": [{"model": "m"}]}])
-def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
-    """As `evaluate`, at the door."""
-    with pytest.raises(merilo.UsageError):
-        merilo.plan(rows(2), **grouped(**wrong))
-
-
 ASKED = (
     Relevance("Who?", ("One.", "Two.")),
     Usefulness("Who?", "Anna.", ("One.", "Two.")),
@@ -293,18 +272,3 @@ def test_likely_replies_can_be_read(question: Question[Any]) -> None:
     """The likely reply to a question that is asked in words reads as its guess."""
     form = AskedForm(sentences=tuple((text,) for text in getattr(question, "contexts", ())))
     assert read_reply(likely_reply(question), question, form).verdicts == (question.guess(),)
-
-
-def test_every_kind_with_a_form_has_a_likely_reply() -> None:
-    """The table above leaves none out; other kinds are not asked in words, but for completions."""
-    assert {question.kind for question in ASKED} == {name for name, each in KINDS.items() if each.reply is not None}
-    assert likely_reply(Embeddings(("a",))) == ""
-    assert likely_reply(Completion("en/support.v1", (), (), likely="Yes.")) == "Yes."
-
-
-def test_a_likely_reply_to_a_pack_has_a_verdict_for_each() -> None:
-    """Packs are read like others."""
-    pack = Pack((Support("One.", ("It is one.",)), Support("Two.", ("It is one.",))))
-    form = AskedForm(sentences=(("It is one.",),))
-    reading = read_pack(likely_reply(pack), pack.questions, form, wanted=frozenset({0, 1}))
-    assert reading.verdicts == tuple(question.guess() for question in pack.questions)

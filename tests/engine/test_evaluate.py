@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,6 @@ from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, MetricDefaults, Score, Undefined
-
-RELEVANCE_FAMILY = [
-    "context_relevance",
-    "context_relevance(unit=context)",
-    "context_relevance(unit=sentence)",
-    "context_ranking",
-    "context_precision",
-]
-
 
 _CORE_OF_ANSWERS = ("answering", "context_sufficiency", "context_relevance", "faithfulness")
 _CORE_OF_RETRIEVAL = ("context_sufficiency", "context_relevance", "context_precision", "context_ranking")
@@ -63,32 +53,10 @@ def test_left_out_metrics_say_why(evaluated: Evaluate) -> None:
     assert "context_precision" in run.metrics
 
 
-def test_a_name_is_one_metric_whatever_the_data_hold(evaluated: Evaluate) -> None:
-    """Precision is the same metric with and without references, asked for by its name or with its default."""
-    without = [{key: value for key, value in row.items() if key != "reference"} for row in rows(3)]
-    for data, name in ((rows(3), "context_precision"), (without, "context_precision(against=question)")):
-        assert evaluated(data, metrics=[name]).manifest.metrics == {"context_precision": 1}
-
-
 def test_a_metric_asked_for_by_name_must_be_possible(evaluated: Evaluate) -> None:
     """Asked for by name, an impossible metric is an error that says what is missing."""
     with pytest.raises(merilo.UsageError, match=r"context_recall needs reference\."):
         evaluated([{"user_input": "q", "retrieved_contexts": ["c"]}], metrics=["context_recall"])
-
-
-def test_one_question_serves_a_family(evaluated: Evaluate) -> None:
-    """Relevance in three units, ranking and precision ask one question for each context that has text."""
-    asked: Counter[str] = Counter()
-
-    async def judge(question: Question[Any]) -> dict[str, Any]:
-        asked[repr(question)] += 1
-        await asyncio.sleep(0)
-        return verdict_for(question)
-
-    data = [{"user_input": f"q{i}?", "retrieved_contexts": [f"river {i}. {j}" for j in range(4)]} for i in range(5)]
-    evaluated(data, metrics=RELEVANCE_FAMILY, judge=judge)
-    assert len(asked) == 20
-    assert set(asked.values()) == {1}
 
 
 def test_equal_input_gives_equal_bytes(evaluated: Evaluate) -> None:
@@ -103,12 +71,6 @@ def test_works_inside_a_running_loop(evaluated: Evaluate) -> None:
         return evaluated(rows(4))
 
     assert asyncio.run(cell()).complete
-
-
-def test_aevaluate_gives_the_same_run(evaluated: Evaluate, judge: merilo.ScriptedJudge, tmp_path: Path) -> None:
-    """`await aevaluate` writes the same bytes as `evaluate`."""
-    run = asyncio.run(merilo.aevaluate(rows(6), judge=judge, out=tmp_path / "a", storage={"cache": False}))
-    assert canonical(run) == canonical(evaluated(rows(6)))
 
 
 def test_samples_carry_typed_outcomes(evaluated: Evaluate) -> None:
@@ -209,18 +171,6 @@ def test_missing_field_is_undefined(evaluated: Evaluate) -> None:
     }
 
 
-def test_two_metrics_of_one_text_are_one(evaluated: Evaluate) -> None:
-    """A metric named twice is computed once."""
-    assert list(evaluated(rows(2), metrics=["faithfulness", "faithfulness"]).metrics) == ["faithfulness"]
-
-
-def test_records_are_json(evaluated: Evaluate) -> None:
-    """Every record can be written as JSON and names its sample and metric."""
-    run = evaluated(rows(3))
-    for record in run.records():
-        assert json.loads(json.dumps(record)) == record
-
-
 def test_a_metric_is_found_by_its_name_alone(evaluated: Evaluate) -> None:
     """Where a name stands for one metric of the run it will do as key; where for several, the error names them."""
     relevance = ("context_relevance(unit=context)", "context_relevance(unit=sentence)")
@@ -232,11 +182,6 @@ def test_a_metric_is_found_by_its_name_alone(evaluated: Evaluate) -> None:
         _ = run.metrics["context_recall"]
     with pytest.raises(KeyError, match=r"did you mean context_relevance\(unit=context\) or context_rel"):
         _ = run.metrics["context_relevance"]
-
-
-def test_a_limit_is_told(evaluated: Evaluate) -> None:
-    """A run of the first records only says so."""
-    assert "Only the first 2 records were read (--limit)." in evaluated(rows(5), limit=2).manifest.notes
 
 
 def test_a_sample_is_recorded_and_resumed(evaluated: Evaluate, tmp_path: Path) -> None:

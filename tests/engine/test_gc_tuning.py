@@ -34,19 +34,3 @@ def test_an_error_puts_the_thresholds_back(thresholds: tuple[int, int, int]) -> 
     with pytest.raises(ZeroDivisionError), rare_collections():
         _ = 1 / 0
     assert gc.get_threshold() == thresholds
-
-
-@pytest.mark.parametrize("own", [(0, 10, 10), (50_000, 10, 10)])
-def test_who_collects_more_rarely_keeps_it(own: tuple[int, int, int]) -> None:
-    """Thresholds that are higher already, or 0 for none at all, are left alone."""
-    gc.set_threshold(*own)
-    with rare_collections():
-        assert gc.get_threshold() == own
-    assert gc.get_threshold() == own
-
-
-def test_what_somebody_sets_meanwhile_stays() -> None:
-    """Thresholds that a program chooses during a run are not overwritten at its end."""
-    with rare_collections():
-        gc.set_threshold(1_000, 5, 5)
-    assert gc.get_threshold() == (1_000, 5, 5)

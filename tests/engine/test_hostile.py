@@ -142,13 +142,6 @@ def test_a_stopped_repeat_leaves_the_finished_run(evaluated: Evaluate, tmp_path:
     assert not list(run.path.glob("*.part"))
 
 
-def test_a_store_that_was_never_begun_is_begun(evaluated: Evaluate, tmp_path: Path) -> None:
-    """An empty store, left by a kill within the first milliseconds, does not stand in the way."""
-    (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "store.sqlite").touch()
-    assert evaluated(rows(1), out=tmp_path / "r").complete
-
-
 def test_a_judge_that_runs_dry_does_not_hang(evaluated: Evaluate) -> None:
     """A callable whose iterator is exhausted fails its questions."""
     replies = iter([{"grade": 0}])
@@ -186,12 +179,3 @@ def test_one_signal_is_enough_while_a_pipe_is_silent(tmp_path: Path, number: sig
             time.sleep(0.05)
         process.send_signal(number)
         assert process.wait(60) == 130
-
-
-@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "/dev/null/run"])
-def test_an_impossible_directory_is_a_sentence(evaluated: Evaluate, name: str) -> None:
-    """A directory that no system can make is told as such, to be written and to be read."""
-    with pytest.raises(merilo.RunError):
-        evaluated(rows(1), out=name)
-    with pytest.raises(merilo.RunError):
-        merilo.Run.open(name)

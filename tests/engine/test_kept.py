@@ -166,14 +166,6 @@ def test_packs_are_cut_in_order_before_looking_up(tmp_path: Path) -> None:
     assert set(shorter[2].keys).isdisjoint(units[2].keys)
 
 
-def test_groups_of_one_step_stay_apart(tmp_path: Path) -> None:
-    """Questions of different groups are never packed together, though they share their contexts."""
-    judge = merilo.ScriptedJudge.by(lambda _: {"label": "not_stated"}, packs=frozenset({Support}))
-    answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
-    step = tuple(tuple(Support(f"{name} {i}", ("context",)) for i in range(2)) for name in "ab")
-    assert [len(unit.questions) for unit in answers.units(step)] == [2, 2]
-
-
 def test_equal_completions_have_one_key() -> None:
     """A temperature of 1 is one of 1.0: equal questions have equal content."""
     whole, broken = (Completion("r", ("q",), ("v",), temperature) for temperature in (1, 1.0))
@@ -188,16 +180,3 @@ def test_the_store_refuses_a_newer_format(evaluated: Evaluate) -> None:
     (run.path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
     with pytest.raises(merilo.RunError, match=f"has format 99; this merilo reads format {FORMAT}"):
         merilo.Run.open(run.path)
-
-
-def test_no_run_no_traceback(tmp_path: Path) -> None:
-    """A directory that holds no run says so."""
-    with pytest.raises(merilo.RunError, match="Not a run directory"):
-        merilo.Run.open(tmp_path)
-
-
-def test_a_read_only_parent_is_a_sentence(evaluated: Evaluate, tmp_path: Path) -> None:
-    """A directory that cannot be made is an error of one sentence."""
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(merilo.RunError, match=r"cannot be created|is a file"):
-        evaluated(rows(1), out=tmp_path / "file" / "run")

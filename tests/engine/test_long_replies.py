@@ -6,7 +6,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from command_line import Here
 from server import JudgeServer, says
 
 import merilo
@@ -81,11 +80,3 @@ def test_a_completion_that_is_too_long_fails(server: JudgeServer, tmp_path: Path
     (record,) = run.records()
     assert record["outcome"] == "failed"
     assert "1,000,000 characters; at most 400,000 are read" in json.dumps(record)
-
-
-def test_show_says_how_long_the_reply_was(server: JudgeServer, tmp_path: Path) -> None:
-    """The page of a sample names the length of a reply that was stored in part."""
-    server.fail_next(*[says(LONG)] * 3)
-    run = run_with(server, "context_relevance", tmp_path / "run")
-    shown = Here(tmp_path).merilo("show", "run", "--sample", next(iter(run.records()))["sample"], "--full")
-    assert shown.stdout.count("1,000,000 characters long; the first 400,000 are stored") == 3, shown

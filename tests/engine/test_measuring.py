@@ -14,7 +14,6 @@ from server import JudgeServer
 import merilo
 from merilo.commands.show.summary import run_page
 from merilo.data.sample import Sample
-from merilo.judges.embedded import EmbeddedJudge
 from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similarities
 from merilo.judging.kinds.responses import Completion
@@ -89,12 +88,6 @@ def test_the_judge_does_not_make_vectors(tmp_path: Path) -> None:
     assert found.metrics["made:near"].mean == run(tmp_path / "b", Near()).metrics["made:near"].mean
 
 
-def test_only_what_is_asked_is_named(tmp_path: Path) -> None:
-    """A run without vectors has no embedder in its manifest, whatever was given."""
-    found = run(tmp_path / "run", "context_relevance", embedder=EmbeddedJudge())
-    assert list(found.manifest.judges) == ["judge"]
-
-
 def test_what_the_judge_lacks_is_the_obstacle(tmp_path: Path) -> None:
     """A metric that needs more than vectors is refused for what is missing."""
     with pytest.raises(merilo.UsageError, match=r"made:freely .*: the embedded judge writes no free text\."):
@@ -165,13 +158,6 @@ def test_an_address_of_its_own_is_not_sent_the_judges_key(tmp_path: Path, keys: 
         run(tmp_path / "b", Both(), judge={"embeddings": own, "rest": judge})
         assert server.keys[-1] == "Bearer key-of-the-embedder"
         assert {headers["Authorization"] for headers in judges.headers} == {"Bearer key-of-the-judge"}
-
-
-def test_one_address_serves_both(tmp_path: Path, keys: None) -> None:
-    """Without an address of its own the embedder has the judges' address and key."""
-    with EmbeddingServer() as server:
-        run(tmp_path / "a", Near(), embedder="openai:e", base_url=server.base_url, api_key_env="JUDGE_KEY")
-        assert set(server.keys) == {"Bearer key-of-the-judge"}
 
 
 def test_an_address_without_an_embedder_is_refused(tmp_path: Path) -> None:

@@ -84,26 +84,6 @@ def test_the_numbers_of_the_scripted_judge(evaluated: Evaluate, server: JudgeSer
     assert over_http.usage["cost_usd"] is None
 
 
-def test_refused_parameters_are_told_once_and_recorded(evaluated: Evaluate, server: JudgeServer) -> None:
-    """A parameter the server refuses is dropped for the run, said once, and stands in the run."""
-    said: list[str] = []
-
-    class Watch:
-        def begin(self, run: Path, samples: int) -> None: ...
-        def advance(self, samples: int) -> None: ...
-        def note(self, text: str) -> None:
-            said.append(text)
-
-        def end(self) -> None: ...
-
-    server.refuse("temperature", "json_schema")
-    run = evaluated(rows(5), judge="openai:test-model", base_url=server.base_url, progress=Watch())
-    assert len(said) == 2
-    (adapted,) = run.usage["adaptations"].values()
-    assert adapted == {"temperature": "dropped", "response_format": "json_mode"}
-    assert scores(run) == scores(evaluated(rows(5)))
-
-
 def test_a_kind_whose_replies_are_never_readable_is_no_longer_asked(evaluated: Evaluate) -> None:
     """After 20 questions in a row, said once with the reply; other kinds are answered, and the run verifies."""
     said: list[str] = []

@@ -25,7 +25,6 @@ from merilo.engine.rate_limits import (
     RequestLimits,
     TokenEstimator,
     asks_no_model,
-    limiter_for,
 )
 from merilo.judges.splitter import SplitterProvider
 from merilo.providers.base import Message, Request, Usage
@@ -162,47 +161,6 @@ def test_after_a_wait_one_more_is_tried_then_two_more(clock: Clock) -> None:
         share.land(permits(share, 1)[0], good=True)
         widths.append(limiter.width)
     assert widths == [4] * 4 + [5] * 5 + [7] * 7 + [8] * 8 + [inf]
-
-
-def test_the_last_good_width_returns_at_once(clock: Clock) -> None:
-    """A server that refuses all after 100 good replies, and works again, gets its former number at once."""
-    limiter = Limiter("x")
-    share = joined(limiter, concurrency=32)
-    for _ in range(100):
-        share.land(permits(share, 1)[0], good=True)
-    refuse(share, permits(share, 20), pause_s=1.0)
-    assert limiter.width == 1
-    clock.now += 3.0
-    share.land(permits(share, 1)[0], good=True)
-    permits(share, 1)
-    assert limiter.width == 18
-
-
-def test_a_return_that_fails_is_tried_later_each_time(clock: Clock) -> None:
-    """The wait before the width may increase doubles with each return that the endpoint refuses, up to a minute."""
-    limiter = Limiter("x")
-    share, waits = joined(limiter, concurrency=8), []
-    in_flight = after_refusals(limiter, share)
-    for _ in range(7):
-        waits.append(limiter.widen_at - clock.now)
-        for _ in range(5):
-            share.land(in_flight.pop(), good=True)
-            in_flight += permits(share, 1)
-        clock.now = limiter.widen_at
-        refuse(share, permits(share, 1))
-        assert limiter.width == 4
-    assert waits == [2, 4, 8, 16, 32, 60, 60]
-
-
-def test_one_more_is_tried_while_those_in_flight_take_long(clock: Clock) -> None:
-    """A width that a refusal has reduced to what is in flight lets one more through after 2 s without any reply."""
-    limiter = Limiter("x")
-    share = joined(limiter, concurrency=8)
-    after_refusals(limiter, share)
-    assert share.take(0) == pytest.approx(2.0)
-    clock.now += 2.5
-    permits(share, 1)
-    assert share.take(0) == inf
 
 
 def test_a_late_refusal_changes_no_free_width(clock: Clock) -> None:
@@ -399,15 +357,6 @@ def test_threads_never_get_more_than_allowed() -> None:
         thread.join()
     assert 1 < most[1] <= 3
     assert limiter.in_flight == 0
-
-
-def test_one_limiter_an_endpoint() -> None:
-    """Kind, address and model make the endpoint, wherever they are named; another model has its own limiter."""
-    first = OpenAIProvider("m", base_url="http://localhost:1/v1")
-    same = OpenAIProvider("m", base_url="http://localhost:1/v1", body={"top_k": 1}, timeout_s=3.0)
-    assert limiter_for(first) is limiter_for(same)
-    assert limiter_for(first) is not limiter_for(OpenAIProvider("n", base_url="http://localhost:1/v1"))
-    assert limiter_for(CallableProvider(print)) is not limiter_for(CallableProvider(print))
 
 
 def test_a_free_local_process_asks_no_model() -> None:

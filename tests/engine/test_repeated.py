@@ -104,13 +104,6 @@ def test_a_plan_with_too_many_draws_is_an_error_of_the_metric() -> None:
     assert "draws below 1000" in outcome.error.message
 
 
-def test_a_draw_outside_the_range_is_an_error_of_the_metric() -> None:
-    """The mean may be in the range while a draw is not."""
-    outcome, _ = asked(Repeated(Graded(), 2), [RelevanceVerdict(4), RelevanceVerdict(-2)])  # type: ignore[arg-type]  # wrong on purpose
-    assert isinstance(outcome, Failed)
-    assert "outside its range" in outcome.error.message
-
-
 def test_draws_are_stored_only_if_there_are_several() -> None:
     """An outcome with draws reads back equal; its line is its record; without draws the key is absent."""
     outcome = Score(0.5, draws=(1.0, 0.0))

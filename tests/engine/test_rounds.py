@@ -151,15 +151,6 @@ def test_rounds_and_requests_give_the_same_bytes(evaluated: Evaluate) -> None:
     assert canonical(evaluated(several, judge=ByRequest())) == canonical(whole)
 
 
-@each_case("asks", [1, 3])
-async def test_results_come_in_order(asks: int, tmp_path: Path) -> None:
-    """Samples come out in dataset order with their own verdicts, however a batch is answered and often it is asked."""
-    found = await Bench(tmp_path, Shelf(), asks=asks).results(samples(100))
-    assert [result.sample for (result,) in found] == [f"s{n}" for n in range(100)]
-    grades = [(n % 3 + n // 2 % 3) / 4 for n in range(100)]
-    assert [result.outcome.value for (result,) in found] == pytest.approx(grades)
-
-
 def test_what_is_known_is_counted_and_nothing_is_sent(evaluated: Evaluate, tmp_path: Path) -> None:
     """Progress hears of every sample and of answers from the cache; no request is counted."""
 
@@ -443,23 +434,6 @@ async def test_a_connection_gathers_what_is_posted_together() -> None:
         hold.set()
         assert [int((await task).text) for task in tasks] == [n % 3 for n in range(12)]
     assert shelf.batches == [5, 7]
-
-
-async def test_a_connection_raises_what_a_request_brought() -> None:
-    """An error of one request is raised where that was sent; one of the whole batch wherever part of it was."""
-
-    def told(request: Request) -> Reply | ProviderError:
-        if number_in(request) == 9:
-            raise KeyError("broken")
-        return Refused("no") if number_in(request) == 1 else graded(request)
-
-    shelf = Shelf(told)
-    async with shelf.connect() as connection:
-        sends = [connection.send(asking(shelf, f"{n:05}").request) for n in range(3)]
-        found = await asyncio.gather(*sends, return_exceptions=True)
-        assert [type(each) for each in found] == [Reply, Refused, Reply]
-        sends = [connection.send(asking(shelf, f"{n:05}").request) for n in (0, 9)]
-        assert [type(each) for each in await asyncio.gather(*sends, return_exceptions=True)] == [KeyError, KeyError]
 
 
 async def test_closing_a_connection_waits_for_its_thread() -> None:

@@ -1,21 +1,18 @@
 """Runs in which each kind of question has its own judge: keys, the cache, resuming and replay."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from compared import compare_runs
 from grouping import grouped
 from judged_rivers import canonical, rows, verdict_for
 from server import JudgeServer
 
 from merilo.commands.evaluate.options import Options
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.plan.run import run_estimate
-from merilo.commands.verify.replay import State, replay_run, verify_run
-from merilo.errors import RunError, UsageError
+from merilo.commands.verify.replay import State, verify_run
+from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
 from merilo.judges.scripted import ScriptedJudge
 from merilo.providers.openai import OpenAIProvider
@@ -122,46 +119,3 @@ async def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path: Path) -> No
             assert parts.complete == (limit >= needed)
         assert len(server.sent) == needed
     assert canonical(parts) == canonical(whole)
-
-
-async def test_another_routing_neither_resumes_nor_compares(tmp_path: Path) -> None:
-    """Two routings are two judges, whatever the metrics ask."""
-    first = await run({"support": RIVERS, "rest": "embedded"}, tmp_path / "first")
-    second = await run({"relevance": RIVERS, "rest": "embedded"}, tmp_path / "second")
-    with pytest.raises(RunError, match="differs in judges"):
-        await run({"relevance": RIVERS, "rest": "embedded"}, tmp_path / "first")
-    with pytest.raises(
-        UsageError, match=r"the judge is support=scripted:.*; rest=embedded there and relevance=scripted"
-    ):
-        compare_runs([first.path, second.path])
-    same = await run(["rest=embedded", "support=" + _script(tmp_path)], tmp_path / "third")
-    equal = await run(["support=" + _script(tmp_path), "embedded"], tmp_path / "fourth")
-    assert compare_runs([same.path, equal.path]).common == 6
-
-
-def _script(tmp_path: Path) -> str:
-    path = tmp_path / "script.jsonl"
-    path.write_text(json.dumps({"kind": "support", "verdict": {"label": "not_stated"}}) + "\n", encoding="utf-8")
-    return f"scripted:{path}"
-
-
-async def test_a_replay_reads_the_replies_of_a_route(tmp_path: Path) -> None:
-    """A replay is bit-equal, and raw replies are parsed again with the rules of the judge that received them."""
-    with JudgeServer() as server:
-        found = await run({"support": model(server), "rest": RIVERS}, tmp_path / "run", cache=False)
-    again = replay_run(found.path, reread=True)
-    assert again.same
-    assert again.reread is not None
-    assert again.reread.read > 0
-    assert again.reread.different == 0
-
-
-async def test_a_plan_counts_the_requests_of_each_route(tmp_path: Path) -> None:
-    """Only the judge at an address costs requests, and what it has answered before costs nothing."""
-    with JudgeServer() as server:
-        options = Options(judge={"relevance": model(server), "rest": RIVERS}, metrics=METRICS, out=tmp_path / "run")
-        before = await run_estimate(rows(6), options)
-        await run(options.judge, tmp_path / "run")
-        assert before.typical.requests == server.count
-        after = await run_estimate(rows(6), options)
-        assert after.typical.requests == 0

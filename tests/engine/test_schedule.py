@@ -21,7 +21,7 @@ from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.drivers import AsyncDriver
 from merilo.engine.rate_limits import RequestLimits
-from merilo.engine.schedule import BLOCK, InFlightBounds, in_flight_bounds, stream
+from merilo.engine.schedule import BLOCK, InFlightBounds, stream
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.registry import parse_metric
@@ -100,31 +100,6 @@ async def test_the_window_bounds_what_is_alive(tmp_path: Path) -> None:
     found, _ = await asyncio.gather(bench.results(counted(), InFlightBounds(16)), watch())
     assert len(found) == 500
     assert 16 < most[0] <= 8 * 16
-
-
-async def test_unfinished_samples_are_bounded(tmp_path: Path) -> None:
-    """No more samples than the window have questions open at once."""
-    opened, taken, done = [0], [0], [0]
-
-    async def answer(_: Request) -> str:
-        opened[0] = max(opened[0], taken[0] - done[0])
-        await asyncio.sleep(0)
-        done[0] += 1
-        return "ok"
-
-    def counted() -> Iterator[Sample]:
-        for sample in samples(300):
-            taken[0] += 1
-            yield sample
-
-    await Bench(tmp_path, Endpoint(answer)).results(counted(), InFlightBounds(10))
-    assert opened[0] <= 10 + 1
-
-
-def test_there_is_room_enough_for_the_limit() -> None:
-    """Of samples with one question each, several times what may be in flight."""
-    assert in_flight_bounds(1).window >= 2 * BLOCK
-    assert (in_flight_bounds(256).window, in_flight_bounds(256).waiting) == (1_024, 512)
 
 
 async def test_no_sample_is_begun_while_enough_waits(tmp_path: Path) -> None:
@@ -213,23 +188,6 @@ async def test_there_is_no_task_a_question(tmp_path: Path) -> None:
     before = len(asyncio.all_tasks())
     await Bench(tmp_path, Endpoint(answer), concurrency=8).results(samples(100, 5))
     assert most[0] <= before + 8 + 1
-
-
-async def test_answers_without_requests_let_others_run(tmp_path: Path) -> None:
-    """A run that needs no request gives way now and then."""
-    turns, over = [0], asyncio.Event()
-
-    async def others() -> None:
-        while not over.is_set():
-            turns[0] += 1
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(others())
-    judge = merilo.ScriptedJudge.by(verdict_for, version="1")
-    await merilo.aevaluate(rows(150), judge=judge, out=tmp_path / "r", storage={"cache": False})
-    over.set()
-    await other
-    assert turns[0] > 10
 
 
 async def test_an_answer_is_committed_though_nothing_follows(tmp_path: Path) -> None:
