@@ -68,21 +68,6 @@ def test_content_that_looks_like_a_frame_stays(content: str, context: str) -> No
     assert read_answer(content, Contexts((context,))) == content
 
 
-PIECES = [each["frame"] for each in ROWS if "frame" in each]
-WORDS = st.text(alphabet="abcdefghij ", min_size=1, max_size=40).map(lambda text: f"{text.strip()}x".capitalize())
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=3), st.lists(WORDS, min_size=1, max_size=3))
-@settings(max_examples=400, deadline=None)
-def test_reading_twice_is_reading_once(frames: list[str], sentences: list[str]) -> None:
-    """An answer that was read has no frame left."""
-    text = ". ".join(sentences) + "."
-    for frame in frames:
-        text = frame.replace("{p}", text).replace("{l}", text).replace("{b}", text)
-    once = read_answer(text)
-    assert read_answer(once) == once
-
-
 @given(st.text(alphabet="ab .,:\n[](){}<>/&;`*_#-|12„“”'\"†【】¹", max_size=80))
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_read(text: str) -> None:

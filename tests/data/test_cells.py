@@ -68,14 +68,6 @@ def test_an_array_of_fixed_width_is_read_as_it_holds_them(form: Callable[[Any], 
     assert list_in_cell(form(array)) == array.tolist()
 
 
-@given(texts=TEXTS, width=st.sampled_from([1, 20, 75, 10_000]))
-def test_the_width_of_numpys_lines_does_not_matter(texts: list[str], width: int) -> None:
-    """Numpy breaks its lines between items, at any width."""
-    for form in (str, repr):
-        with np.printoptions(linewidth=width):
-            assert list_in_cell(form(objects(texts))) == texts
-
-
 @given(rows=st.lists(TEXTS, min_size=1, max_size=3))
 def test_columns_that_pandas_writes_are_read_exactly(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]

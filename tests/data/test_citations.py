@@ -115,16 +115,6 @@ def test_any_text_is_read(text: str) -> None:
     assert len(found.text) <= len(text)
 
 
-@given(
-    st.lists(st.sampled_from(["Paris is old.", "It has [brackets].", "- One\n", "(See below)", "x = a[i]"]), max_size=6)
-)
-@settings(max_examples=30, deadline=None)
-def test_a_text_without_markers_is_unchanged(pieces: list[str]) -> None:
-    """So its statements are asked with the same question as for any other metric."""
-    text = " ".join(pieces)
-    assert cited(text, IDS).text == text
-
-
 @each_case(
     "piece",
     [

@@ -62,12 +62,6 @@ def test_what_cannot_be_read_says_where(tmp_path: Path, name: str, content: byte
     assert message in str(error.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """A missing file is told by its whole path."""
-    with pytest.raises(UsageError, match=r"No such file: .*none\.yaml"):
-        read_document(tmp_path / "none.yaml")
-
-
 def test_a_key_of_very_many_parts_is_told_at_once(tmp_path: Path) -> None:
     """A dotted key that would keep the TOML reader busy for minutes is a sentence."""
     path = tmp_path / "suite.toml"

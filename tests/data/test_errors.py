@@ -14,32 +14,12 @@ def test_everything_raised_on_purpose_is_a_merilo_error() -> None:
     assert all(issubclass(one, MeriloError) for one in classes)
 
 
-def test_the_tree_in_the_docstring_is_complete() -> None:
-    """Each error class stands in the tree that the module's docstring draws."""
-    drawn = errors.__doc__ or ""
-    for name, value in vars(errors).items():
-        if isinstance(value, type) and issubclass(value, Exception):
-            assert name in drawn
-
-
 def test_a_problem_is_one_sentence_with_its_place() -> None:
     """A problem says where, what was expected and what came, and then what to do."""
     problem = Problem("a list", "the number 3", "retrieved_contexts", "data.jsonl", 17, advice="wrap it")
     assert problem.message == (
         "data.jsonl, line 17, field 'retrieved_contexts': expected a list, got the number 3. Wrap it."
     )
-
-
-def test_a_problem_without_a_place_begins_with_a_capital() -> None:
-    """What is known of the place is all that is said of it."""
-    assert Problem("text", "null").message == "Expected text, got null."
-    assert Problem("text", "null", "response").message == "Field 'response': expected text, got null."
-
-
-def test_a_missing_field_names_field_and_sample() -> None:
-    """The field and the sample's id are attributes, not only words."""
-    error = MissingField("response", "s1")
-    assert (error.field, error.sample_id, str(error)) == ("response", "s1", "Sample 's1' has no 'response'.")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from each_case import each_case
 
 from merilo.data.load import load
 from merilo.data.sample import Dataset, Sample
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError
 
 OLD, TALL, ANSWER = "The tower is old.", "The tower is tall.", "It is old."
 HITS = {"hits": [{"id": "a", "document": {"text": OLD}}, {"id": "b", "document": {"text": TALL}}]}
@@ -141,13 +141,6 @@ def test_several_texts_of_one_cell(cell: str, tmp_path: Path) -> None:
     assert [each.text for each in sample.contexts] == [OLD, TALL]
 
 
-def test_rows_without_a_value_are_told(tmp_path: Path) -> None:
-    """A row that has only a number is no sample."""
-    data = written(tmp_path / "d.csv", "n;question;answer\n1;q;a\n2;;\n;;\n")
-    assert one(data).user_input == "q"
-    assert "Left out rows without a question, context or answer: 1." in data.columns.sentence()
-
-
 def test_turns_without_the_name_of_a_conversation(tmp_path: Path) -> None:
     """A list of messages is one conversation; other names of its id are known."""
     sample = one(written(tmp_path / "d.json", json.dumps(TALK)))
@@ -160,9 +153,3 @@ def test_spans_of_an_unknown_system_are_refused() -> None:
     """One sample for each span would be wrong."""
     with pytest.raises(DataError, match="spans of a system that merilo does not know"):
         [*load([{"trace_id": "t", "span_id": "1", "parent_id": "0", "meta": {"input": "q", "output": "a"}}])]
-
-
-def test_json_in_the_place_of_a_path() -> None:
-    """The text of a file is not its name."""
-    with pytest.raises(UsageError, match=r"json\.loads"):
-        load('[{"question": "q"}]')

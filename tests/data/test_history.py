@@ -186,22 +186,6 @@ def test_a_conversation_that_cannot_be_read_is_a_problem(messages: object, messa
     assert len(good) == 2
 
 
-def test_messages_of_a_sample_stay_metadata(tmp_path: Path) -> None:
-    """A record that has a field of a sample is that sample, as before."""
-    (found,) = samples_of(tmp_path, {"user_input": "Hi?", "messages": ["Hi?", "Hello."]})
-    assert isinstance(found, Sample)
-    assert found.metadata == {"messages": ["Hi?", "Hello."]}
-
-
-def test_a_history_in_a_table_is_read_from_its_cell(tmp_path: Path) -> None:
-    """A printed list of turns in a CSV file is a history."""
-    path = tmp_path / "chats.csv"
-    path.write_text('user_input,chat_history\nHow tall?,"[""When was it built?"", ""In 1889.""]"\n')
-    (found,) = load(path)
-    assert isinstance(found, Sample)
-    assert found.history == TURNS
-
-
 def test_a_long_conversation_keeps_the_last_turns_of_each_answer() -> None:
     """The histories of 400 answers grow no further than 50 turns, so that they are not stored again and again."""
     turns = [{"role": role, "content": f"{role} {number}"} for number in range(400) for role in ("user", "assistant")]

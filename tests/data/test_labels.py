@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from each_case import each_case
 
-from merilo.data.labels import Task, read_labels
+from merilo.data.labels import read_labels
 from merilo.errors import DataError, UsageError
 
 CHUNK = {"id": "a", "source": "s", "task": "chunk_relevance", "query": "q", "context": "c", "label": 2}
@@ -21,16 +21,6 @@ def read(path: Path, *records: dict[str, Any], name: str = "labels.jsonl") -> An
     text = "".join(json.dumps(record) + "\n" for record in records)
     file.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return read_labels([file])
-
-
-@pytest.mark.parametrize("name", ["labels.jsonl", "labels.jsonl.gz", "labels.ndjson"])
-def test_plain_and_packed(tmp_path: Path, name: str) -> None:
-    """A file may be plain or gzipped; what it names no source for is from the file."""
-    found = read(tmp_path, CHUNK, GROUNDED, name=name)
-    assert [(each.id, each.task, each.source) for each in found] == [
-        ("a", Task.CHUNK_RELEVANCE, "s"),
-        ("b", Task.GROUNDEDNESS, "labels"),
-    ]
 
 
 def test_the_least_a_record_needs(tmp_path: Path) -> None:
@@ -133,13 +123,6 @@ def test_a_record_labelled_twice(tmp_path: Path) -> None:
     read(tmp_path, CHUNK, {**GROUNDED, "id": "a"})
     with pytest.raises(DataError, match=r"'a' as in labels.jsonl, line 1"):
         read(tmp_path, CHUNK, {**CHUNK, "label": 0})
-
-
-def test_many_problems_are_not_all_told(tmp_path: Path) -> None:
-    """Twenty problems are told, and how many more there are."""
-    with pytest.raises(DataError, match="And 10 more") as error:
-        read(tmp_path, *({**CHUNK, "id": str(number), "label": 9} for number in range(30)))
-    assert len(error.value.problems) == 30
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

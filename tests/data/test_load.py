@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from each_case import each_case
 
@@ -71,12 +70,6 @@ def test_every_format_gives_the_same_samples(name: str, is_zipped: bool, tmp_pat
     assert dataset.name == name.split(".", maxsplit=1)[0]
 
 
-def test_zipping_is_told_from_the_content(tmp_path: Path) -> None:
-    """A file is unpacked for what it holds, whatever its name says."""
-    assert samples(load(write(tmp_path / "d.jsonl", gzip.compress(FILES["d.jsonl"].encode())))) == SAMPLES
-    assert samples(load(write(tmp_path / "e.jsonl.gz", FILES["d.jsonl"]))) == SAMPLES
-
-
 def test_standard_input_is_json_lines(tmp_path: Path) -> None:
     """A dash reads JSON Lines from standard input, zipped or not."""
     script = "from merilo.data.load import load\nfor sample in load('-'): print(sample.id)"
@@ -131,32 +124,6 @@ def test_what_is_no_data_is_a_usage_error(source: Any) -> None:
         load(source)
 
 
-class Runnable:
-    """An object like LangChain's runnables: it is asked by `invoke`, and yields its own fields."""
-
-    def invoke(self, question: str) -> str:
-        return question
-
-    def __iter__(self) -> Iterator[tuple[str, object]]:
-        yield "first", self
-
-
-class QueryEngine:
-    """An object like LlamaIndex' query engines."""
-
-    def query(self, question: str) -> str:
-        return question
-
-
-@pytest.mark.parametrize("source", [Runnable(), QueryEngine(), len], ids=lambda source: type(source).__name__)
-def test_a_pipeline_in_the_place_of_data_is_named(source: Any) -> None:
-    """The error names the function that takes a pipeline."""
-    with pytest.raises(
-        UsageError, match=r"got a pipeline of type \w+\. Use merilo\.evaluate_pipeline\(pipeline, data\)"
-    ):
-        load(source)
-
-
 def test_an_unknown_format_is_a_usage_error(tmp_path: Path) -> None:
     """A name that tells no format lists those that do."""
     for name in ("data.orc", "data", "data.gz"):
@@ -172,13 +139,6 @@ def test_the_limit_counts_records(record: str, tmp_path: Path) -> None:
     assert [type(item) for item in found] == [BadRecord, Sample, Sample]
     with pytest.raises(UsageError, match="at least 1, got 0"):
         load(path, limit=0)
-
-
-def test_the_limit_stops_reading() -> None:
-    """Nothing after the last record of the limit is read."""
-    given = iter([{"response": str(number)} for number in range(500)])
-    assert len(list(load(given, limit=30))) == 30
-    assert next(given) == {"response": "30"}
 
 
 def drawn(size: int, seed: int = 0, records: int = 40) -> list[str]:
@@ -492,14 +452,6 @@ def test_contexts_of_early_ragas_may_be_one_text(value: object, contexts: list[s
     assert ("only item of retrieved_contexts" in dataset.columns.sentence()) is (len(contexts) == 1)
 
 
-@each_case("column", ["retrieved_contexts", "retrieved_content", "retrieval_context", "retrievedContexts", "context"])
-def test_one_text_is_the_only_context(column: str) -> None:
-    """Under every name of the contexts, and the notice says so."""
-    dataset = load([{"user_input": "q", column: "One text."}])
-    assert samples(dataset) == [Sample("1", user_input="q", retrieved_contexts=["One text."])]
-    assert "only item of retrieved_contexts" in dataset.columns.sentence()
-
-
 def test_a_list_that_was_printed_into_one_text_is_refused_if_it_is_not_whole() -> None:
     """Outside of tables too: numpy's shortened list is no text of a context."""
     (bad,) = load([{"question": "q", "contexts": "['a' ... 'z']"}])
@@ -542,16 +494,6 @@ def test_other_cells(tmp_path: Path) -> None:
     )
 
 
-def test_the_columns_are_told(tmp_path: Path) -> None:
-    """After reading, the data set says what each column became and which mapped columns never came."""
-    dataset = load([{"question": "q", "response": "a", "topic": "t"}], mapping={"gone": "reference"})
-    samples(dataset)
-    assert dataset.columns.recognised == {"question": "user_input", "response": "response"}
-    assert dataset.columns.sentence() == (
-        "Read question as user_input. Kept in the metadata, unread: topic. No record has the mapped columns: gone."
-    )
-
-
 def test_a_pipe_is_read_whole(tmp_path: Path) -> None:
     """Nothing is lost from a named pipe, which cannot be looked at first."""
     path = tmp_path / "pipe.jsonl"
@@ -574,25 +516,3 @@ def test_no_record_is_an_error(tmp_path: Path) -> None:
             list(load(write(tmp_path / name, content)))
     with pytest.raises(DataError, match="records: expected at least one record"):
         list(load([]))
-
-
-def test_a_plain_cell_as_one_context_is_told(tmp_path: Path) -> None:
-    """A cell of plain text becomes one context, and the columns' sentence says so, since lists are written as JSON."""
-    path = tmp_path / "data.csv"
-    path.write_text("user_input,retrieved_contexts\nq?,one / two\n", encoding="utf-8")
-    dataset = load(path)
-    (sample,) = dataset
-    assert isinstance(sample, Sample)
-    assert [context.text for context in sample.contexts] == ["one / two"]
-    assert "only item of retrieved_contexts" in dataset.columns.sentence()
-
-
-def test_ids_that_pandas_made_floats_say_what_to_do() -> None:
-    """A column of whole numbers with a missing value has floats, so the error names the type that has none."""
-    frame = pd.DataFrame({"id": [1, 2, None], "user_input": ["a", "b", "c"]})
-    bad = next(iter(load(frame)))
-    assert isinstance(bad, BadRecord)
-    assert "got the number 1.0" in bad.problems[0].message
-    assert ".astype('Int64')" in bad.problems[0].message
-    samples = list(load(frame.astype({"id": "Int64"})))
-    assert [sample.id for sample in samples if isinstance(sample, Sample)] == ["1", "2", "3"]

@@ -72,29 +72,6 @@ def test_a_bad_line_is_told_and_the_rest_is_read(line: str, problem: str, tmp_pa
     assert problem in bad
 
 
-def test_all_problems_of_a_record_are_told(tmp_path: Path) -> None:
-    """A record with several faults tells each of them, in a sentence of its own."""
-    line = '{"response": 1, "response": 2.5, "retrieved_contexts": ["a", 3, null], "language": "?"}'
-    path = tmp_path / "data.jsonl"
-    path.write_text(line)
-    (bad,) = load(path)
-    assert isinstance(bad, BadRecord)
-    assert len(bad.problems) == 5
-    assert {problem.line for problem in bad.problems} == {1}
-
-
-def test_records_in_memory_are_counted() -> None:
-    """A bad record of a list is told by its number."""
-    record = 'A record is {"question": "...", "contexts": ["..."], "answer": "..."}.'
-    source: list[Any] = [{"response": "a"}, 3, {1: 2}, {"response": 5.5}]
-    assert told(load(source)) == [
-        "1",
-        "records, record 2: expected an object with text keys, or a Sample, got the number 3. " + record,
-        "records, record 3: expected an object with text keys, or a Sample, got an object with '1'. " + record,
-        "records, record 4, field 'response': expected text, got the number 5.5.",
-    ]
-
-
 @each_case(
     ("content", "found"),
     [
@@ -197,11 +174,6 @@ def test_a_wrong_byte_spoils_its_line_only(tmp_path: Path) -> None:
     found = read(tmp_path / "d.csv", b"id,response\n1,a\n2,caf\xe9\n3,b\n")
     assert found[::2] == ["1", "3"]
     assert "d.csv, line 3, field 'response': expected UTF-8 text, got byte 0xE9" in found[1]
-
-
-def test_raw_surrogates_are_no_utf8(tmp_path: Path) -> None:
-    """A lone surrogate written as bytes is refused like any wrong byte."""
-    assert "expected UTF-8 text, got byte 0xED" in read(tmp_path / "d.jsonl", '{"response": "\ud800"}')[0]
 
 
 def test_a_zip_that_breaks_off_gives_what_it_has(tmp_path: Path) -> None:

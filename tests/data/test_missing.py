@@ -103,12 +103,6 @@ def test_what_has_a_value_is_not_missing(value: object) -> None:
     assert not check.is_missing(value)
 
 
-def test_infinity_is_not_missing() -> None:
-    """What JSON cannot hold and is no missing value stays an error."""
-    (bad,) = load([{"user_input": "q?", "x": float("inf")}])
-    assert isinstance(bad, BadRecord)
-
-
 @each_case("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", " nan "])
 def test_a_printed_missing_value_in_another_cell_than_a_texts_is_missing(word: str, tmp_path: Path) -> None:
     """An id, a language, a list and metadata are no such word."""
@@ -130,19 +124,6 @@ def test_a_printed_missing_value_in_a_cell_of_a_text_is_a_text(word: str, tmp_pa
     assert "nan or None in response as text" in dataset.columns.sentence()
 
 
-def test_what_pandas_writes_for_missing_texts_is_missing(tmp_path: Path) -> None:
-    """By default pandas leaves the cell empty, and JSON gets null."""
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(
-        {"user_input": ["q?", "r?"], "response": ["a", nan], "contexts": [["c"], nan], "year": [1889, nan]}
-    )
-    frame.to_csv(tmp_path / "d.csv", index=False)
-    frame.to_json(tmp_path / "d.jsonl", orient="records", lines=True)
-    for name in ("d.csv", "d.jsonl"):
-        _, second = load(tmp_path / name)
-        assert second == Sample("2", user_input="r?")
-
-
 def test_a_labelled_record_may_miss_what_is_optional(tmp_path: Path) -> None:
     """NaN in the optional fields of labels is absent; in a required one it is named."""
     record = {"task": "nli", "context": "c", "statement": "s", "label": 1, "query": nan, "lang": nan, "id": nan}
@@ -154,13 +135,4 @@ def test_a_labelled_record_may_miss_what_is_optional(tmp_path: Path) -> None:
     assert found.label01 == 1.0
     path.write_text(json.dumps({**record, "statement": nan}))
     with pytest.raises(DataError, match="field 'statement': expected a text"):
-        read_labels([path])
-
-
-def test_a_labelled_sentence_must_not_be_missing(tmp_path: Path) -> None:
-    """A sentence without a text is not judged as an empty one."""
-    record = {"task": "sentence_relevance", "query": "q?", "sentences": ["a", nan, None], "label": [1, 0, 0]}
-    path = tmp_path / "labels.jsonl"
-    path.write_text(json.dumps(record))
-    with pytest.raises(DataError, match=r"'sentences\[1\]': expected a text.*'sentences\[2\]': expected a text"):
         read_labels([path])

@@ -69,17 +69,6 @@ def test_every_reader_of_gzip_files_stops_at_the_limit(kind: str, here: Path) ->
     )
 
 
-@pytest.mark.parametrize("name", ["d.jsonl", "d.json", "d.csv", "run.trec"])
-def test_a_file_that_is_not_packed_has_no_limit(name: str, here: Path) -> None:
-    """The limit is for what a small file can hide."""
-    content = CONTENTS.get(f"{name}.gz", TREC)
-    (here / name).write_text(content)
-    if name == "run.trec":
-        assert len(list(load_trec(here / name, here / "small.qrels"))) == 1
-    else:
-        assert len(list(load(here / name))) >= 2000
-
-
 def test_a_file_of_exactly_the_limit_is_read(here: Path) -> None:
     """The limit is exact."""
     line = b'{"response": "a"}\n'
@@ -130,14 +119,6 @@ def test_a_row_that_is_too_long_names_its_first_line(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "d.csv, line 3: expected a row of at most 500 bytes, got a longer one. Check for a quote that is not closed."
     )
-
-
-def test_many_rows_may_be_longer_than_one(tmp_path: Path) -> None:
-    """The limit is for each row, also if a row has several lines."""
-    path = tmp_path / "d.csv"
-    rows = [f'{number},"a\nb\n{"c" * 100}"\n' for number in range(100)]
-    path.write_text("id,response\n" + "".join(rows))
-    assert len([item for item in load(path, max_line_bytes=130) if isinstance(item, merilo.Sample)]) == 100
 
 
 def _gzipped(path: Path, content: bytes) -> Path:

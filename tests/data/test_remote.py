@@ -61,16 +61,6 @@ def test_data_at_an_address_gives_the_run_of_the_same_file(memory: Any, tmp_path
     assert not [file for file in (tmp_path / "far").iterdir() if b"memory://" in file.read_bytes()]
 
 
-def test_the_command_reads_data_at_an_address(memory: Any, tmp_path: Path) -> None:
-    """`merilo run memory://...` evaluates a packed file too."""
-    import gzip
-
-    memory.pipe_file("/bucket/data.jsonl.gz", gzip.compress(DATA))
-    words = ("run", "memory://bucket/data.jsonl.gz", "--metrics", ",".join(METRICS), "--out", tmp_path / "run")
-    assert printed(*words, "--no-cache")[0] == 0
-    assert merilo.Run.open(tmp_path / "run").done == len(RECORDS)
-
-
 @pytest.mark.parametrize(
     "command",
     [["show"], ["show", "--worst", "3"], ["show", "--sample", "s3"], ["runs", "verify"], ["export", "-o", "t.csv"]],
@@ -224,10 +214,3 @@ def test_a_text_loses_the_secrets_of_its_addresses() -> None:
     """In a longer text, addresses with a password or a signature are redacted, and others stay as they are."""
     text = "No such file: s3:/u:p@b/x. See https://h/y?api-version=1 and 'https://h/z?token=abc'."
     assert without_secrets(text) == "No such file: s3:/***@b/x. See https://h/y?api-version=1 and 'https://h/z?***'."
-
-
-def test_punctuation_after_an_address_stays() -> None:
-    """A sentence keeps its end if the query before it is redacted, also if that was done before."""
-    text = "No such file: https://u:p@h/x?sig=a.b. Not written to https://h/y?sig=abc: no access (https://h/z?sig=1)."
-    shown = "No such file: https://***@h/x?***. Not written to https://h/y?***: no access (https://h/z?***)."
-    assert (without_secrets(text), without_secrets(shown)) == (shown, shown)

@@ -1,5 +1,4 @@
 import json
-import pickle
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from merilo.data.context import Context
 from merilo.data.language import detect_language
 from merilo.data.sample import FIELDS, Fingerprint, Sample
-from merilo.errors import DataError, MissingField, UsageError
+from merilo.errors import DataError, MissingField
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8)
@@ -66,12 +65,6 @@ def test_present_names_what_can_be_required(sample: Sample) -> None:
             assert (caught.value.field, caught.value.sample_id) == (name, sample.id)
 
 
-def test_a_sample_survives_pickling() -> None:
-    """A sample can be sent to another process."""
-    sample = Sample("1", user_input="q", retrieved_contexts=["c"], metadata={"a": 1})
-    assert pickle.loads(pickle.dumps(sample)) == sample  # noqa: S301  our own bytes
-
-
 def test_blank_is_present_and_none_is_missing() -> None:
     """A blank text and an empty list are values; only None is missing."""
     sample = Sample("1", response="", retrieved_contexts=[])
@@ -79,12 +72,6 @@ def test_blank_is_present_and_none_is_missing() -> None:
     assert sample.require("response") == ""
     assert sample.contexts == ()
     assert Sample.from_record(sample.to_record()) == sample
-
-
-def test_an_unknown_field_is_a_usage_error() -> None:
-    """Requiring a name that is no field lists the names that are."""
-    with pytest.raises(UsageError, match="'answer'; its fields are user_input, retrieved_contexts"):
-        Sample("1").require("answer")
 
 
 def test_contexts_may_be_strings_objects_or_contexts() -> None:
@@ -209,21 +196,6 @@ def test_the_fingerprint_tells_order_and_content() -> None:
     one, two = Sample("1", response="a"), Sample("2", response="b")
     assert fingerprint(one, two) == fingerprint(one, two)
     assert len({fingerprint(), fingerprint(one), fingerprint(one, two), fingerprint(two, one)}) == 4
-
-
-def test_equal_contexts_share_their_sentences() -> None:
-    """Two contexts with equal text and language give the same tuple of sentences."""
-    first, second = Context("One. Two.", language="en"), Context("One. " + "Two.", id="x", language="en")
-    assert first.sentences == ("One.", "Two.")
-    assert first.sentences is second.sentences
-
-
-def test_sentences_of_a_field() -> None:
-    """A text field is split on request; a missing one says so."""
-    sample = Sample("1", response="One. Two.")
-    assert sample.sentences("response") == ("One.", "Two.")
-    with pytest.raises(MissingField):
-        sample.sentences("reference")
 
 
 @each_case(

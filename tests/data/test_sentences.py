@@ -47,14 +47,6 @@ def test_every_sentence_has_a_word_if_the_text_has_one(text: str, language: str)
     assert len(found) <= 1 or all(any(sign.isalnum() or sign == "_" for sign in one) for one in found)
 
 
-@given(TEXTS, LANGUAGES)
-def test_splitting_is_deterministic(text: str, language: str) -> None:
-    """The same text and language give the same spans, cached or not."""
-    spans = split(text, language)
-    assert split(text, language) == spans
-    assert sentences(text, language) == tuple(text[start:end] for start, end in spans)
-
-
 @each_case(
     ("text", "language", "expected"),
     [
@@ -161,26 +153,3 @@ def test_hostile_texts_do_not_hang(name: str, language: str) -> None:
     start_s = time.process_time()
     split(HOSTILE[name], language)
     assert time.process_time() - start_s < 6
-
-
-def test_english_prose_is_split_at_five_megabytes_a_second() -> None:
-    """Splitting is never what a user waits for."""
-    prose = (
-        "The company was built by Dr. Smith in 1998 on the river. Was it 3.5 m long? Nobody knew! " * 30 + "\n\n"
-    ) * 700
-    split(prose[:1000], "en")
-    best_s = min(_seconds(prose) for _ in range(3))
-    assert len(prose) / 1e6 / best_s > 5
-
-
-def _seconds(text: str) -> float:
-    start_s = time.process_time()
-    split(text, "en")
-    return time.process_time() - start_s
-
-
-def test_the_cache_gives_the_same_tuple() -> None:
-    """Equal texts are split once while cached; another language is another entry."""
-    text = "Cached one. Cached two."
-    assert sentences(text, "en") is sentences("Cached one. " + "Cached two.", "en")
-    assert sentences(text, "en") is not sentences(text, "de")

@@ -2,7 +2,6 @@
 
 from each_case import each_case
 
-from merilo.data.sentences import sentences
 from merilo.data.short_answers import affirms, stated, taken_apart
 
 ASKED = "When was it built?"
@@ -40,17 +39,6 @@ def test_what_is_put_together_can_be_taken_apart() -> None:
     """Question and answer come back, also where the question has several paragraphs and the answer line breaks."""
     asked = "I read of a tower.\n\nWhen was it built?"
     assert taken_apart(stated("In\n 1889.", asked, "en") or "") == (asked, "In 1889.")
-
-
-@each_case("text", ["The tower\nis tall.", "It is old.", "One.\n\nTwo.", " Die Türme\n\n\nsind alt. "])
-def test_no_sentence_is_taken_for_a_question_with_its_answer(text: str) -> None:
-    """The blank line between the two is one that no sentence holds."""
-    assert [taken_apart(each) for each in sentences(text, "en")] == [None] * len(sentences(text, "en"))
-
-
-def test_nothing_answers_nothing() -> None:
-    """Without a question a short text stays what it is."""
-    assert stated("In 1889.", None, "en") is stated("In 1889.", " ", "en") is None
 
 
 @each_case(("text", "expected"), [

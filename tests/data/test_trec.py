@@ -99,22 +99,6 @@ def test_a_fault_is_told_by_file_and_line(tmp_path: Path, run: str, qrels: str, 
     assert message in str(error.value)
 
 
-def test_every_fault_is_told_up_to_twenty(tmp_path: Path) -> None:
-    """Faults of both files are told together, and a file of the wrong kind does not fill the screen."""
-    with pytest.raises(DataError) as error:
-        samples(tmp_path, "1 Q0 a 1 x t\n", "1 0 a\n")
-    assert [each.source for each in error.value.problems] == ["bm25.trec", "judged.txt"]
-    with pytest.raises(DataError) as error:
-        samples(tmp_path, "nonsense\n" * 100)
-    assert len(error.value.problems) == 20
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """A missing file is an error of the data, as in every loader."""
-    with pytest.raises(DataError, match=r"No such file: .*none\.trec"):
-        load_trec(tmp_path / "none.trec", tmp_path / "none.qrels")
-
-
 def test_a_trec_run_is_evaluated(tmp_path: Path) -> None:
     """The data set goes into a run as it is, and keeps its name; topics that nobody judged are undefined."""
     samples(tmp_path)
