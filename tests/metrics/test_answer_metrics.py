@@ -75,14 +75,6 @@ def test_completeness_asks_about_the_sentences_of_the_response() -> None:
     assert says.asked == [Parts(ASKED), Answered(THERE, (EARTH, SUN), ASKED)]
 
 
-def test_a_refusal_is_incomplete() -> None:
-    """What answers no part has 0, also a blank response, about which no part is asked."""
-    assert value(AnswerCompleteness(), replace(SAMPLE, response="I do not know."), Says(parts=(THERE,))) == 0
-    says = Says(parts=(THERE,))
-    assert value(AnswerCompleteness(), replace(SAMPLE, response=" "), says) == 0
-    assert says.asked == [Parts(ASKED)]
-
-
 def test_more_parts_than_the_input_has_room_for_are_made_up() -> None:
     """A judge that names more parts than one for every four characters is not believed."""
     with pytest.raises(AskFailed, match="7 parts were named of a text that can make at most 2"):
@@ -149,15 +141,6 @@ def test_unlike_texts_have_no_negative_similarity() -> None:
     assert isinstance(outcome(metric, SAMPLE, blind), Undefined)
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
-def test_a_blank_response_is_not_correct(weight: float) -> None:
-    """It holds nothing of the reference: 0, and nothing is asked about it."""
-    says = Says()
-    assert value(AnswerCorrectness(similarity_weight=weight), replace(SAMPLE, response="\n"), says) == 0
-    assert {type(question) for question in says.asked} <= {Statements, Support}
-    assert all(getattr(question, "contexts", ("x",)) != ("\n",) for question in says.asked)
-
-
 @pytest.mark.parametrize("options", [{"beta": 0.0}, {"beta": float("inf")}, {"similarity_weight": 1.5}])
 def test_numbers_out_of_range_are_refused(options: dict[str, float]) -> None:
     """Beta must be above 0 and finite, a weight lies in [0, 1]."""
@@ -211,15 +194,6 @@ def test_noise_asks_what_others_ask() -> None:
     assert noise <= set().union(*others)
 
 
-def test_without_a_context_there_is_no_noise_to_measure() -> None:
-    """Nothing retrieved, or blank contexts alone: no value, and no question."""
-    for contexts in ((), (" ",)):
-        says = Says()
-        sample = Sample("s", retrieved_contexts=contexts, response=EARTH, reference=SUN)
-        assert isinstance(outcome(NoiseSensitivity(), sample, says), Undefined)
-        assert says.asked == []
-
-
 # -- context_entity_recall ----------------------------------------------------------------------------
 
 
@@ -231,13 +205,6 @@ def test_entity_recall_is_the_mentioned_share() -> None:
     assert (found.value, found.counts) == (0.5, {"entities": 2, "mentioned": 1})
     contexts = (FIRST, SECOND)
     assert says.asked == [Entities((SUN, MOON)), Mentions("SUN", contexts), Mentions("Moon", contexts)]
-
-
-def test_nothing_is_mentioned_where_nothing_was_retrieved() -> None:
-    """Without a context to read recall is 0 and mentions are not asked for."""
-    says = Says(entities=("Sun",), mentioned={"Sun": (0,)})
-    assert value(ContextEntityRecall(), replace(SAMPLE, retrieved_contexts=()), says) == 0
-    assert says.asked == [Entities((SUN, MOON))]
 
 
 def test_a_blank_context_mentions_nothing() -> None:

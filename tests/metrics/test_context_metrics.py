@@ -79,30 +79,10 @@ def test_a_blank_context_is_irrelevant_without_a_question() -> None:
     assert says.asked == [Relevance("Why?", ("Whole.",))]
 
 
-@pytest.mark.parametrize("unit", Unit)
-def test_only_blank_contexts_have_no_relevance(unit: Unit) -> None:
-    """Blank contexts alone are worth 0 in every unit, though there is no sentence to divide by."""
-    assert value(ContextRelevance(unit=unit), asked("", " "), Says()) == 0.0
-
-
 def test_at_is_for_the_unit_context_alone() -> None:
     """A threshold with another unit is an error that says where it belongs."""
     with pytest.raises(UsageError, match="at=2 with unit=context only, got unit=sentence"):
         ContextRelevance(unit=Unit.SENTENCE, at=2)
-
-
-@pytest.mark.parametrize("at", [0, 3])
-def test_at_is_a_grade(at: int) -> None:
-    """The threshold is grade 1 or 2."""
-    with pytest.raises(UsageError, match="at=1 or at=2"):
-        ContextRelevance(unit=Unit.CONTEXT, at=at)
-
-
-def test_a_unit_may_be_given_as_text() -> None:
-    """Text that names a unit is the unit; other text is an error with the units."""
-    assert ContextRelevance(unit="sentence") == ContextRelevance(unit=Unit.SENTENCE)
-    with pytest.raises(UsageError, match="unit=grade or unit=context or unit=sentence, got 'word'"):
-        ContextRelevance(unit="word")
 
 
 @each_case(
@@ -148,12 +128,6 @@ def test_ranking_judges_all_contexts_whatever_k_is() -> None:
 def test_ranking_is_undefined_without_an_order(contexts: list[str], reason: str) -> None:
     """Where there is nothing to put in order there is no value."""
     assert outcome(ContextRanking(), asked(*contexts), Says(grades=GRADES)) == Undefined(reason)
-
-
-def test_k_is_at_least_1() -> None:
-    """@0 is an error."""
-    with pytest.raises(UsageError, match="@k\\), got @0"):
-        ContextRanking(k=0)
 
 
 @each_case(("flags", "expected"), [("10000", 1.0), ("10001", 0.7), ("01", 0.5), ("00", 0.0)])
@@ -207,14 +181,6 @@ def test_precision_against_the_reference_needs_one() -> None:
 def test_sufficiency_has_three_values(label: SufficiencyLabel, expected: float) -> None:
     """Sufficient is 1, partly 0.5, insufficient 0."""
     assert value(ContextSufficiency(), asked("Whole."), Says(sufficiency=label)) == expected
-
-
-@pytest.mark.parametrize("contexts", [[], ["", "  "]])
-def test_nothing_to_read_is_insufficient_without_a_question(contexts: list[str]) -> None:
-    """No context, or blank ones alone, cannot be enough, and nobody is asked."""
-    says = Says(sufficiency=SufficiencyLabel.SUFFICIENT)
-    assert value(ContextSufficiency(), asked(*contexts), says) == 0.0
-    assert says.asked == []
 
 
 def test_sufficiency_asks_about_all_contexts_at_once() -> None:

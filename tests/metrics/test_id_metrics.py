@@ -84,13 +84,6 @@ def test_by_hand(metric: Metric, expected: float) -> None:
     assert value(metric, ranked("abcd", "bdz")) == pytest.approx(expected)
 
 
-def test_counts_say_what_is_divided() -> None:
-    """How many ids were retrieved and are relevant, and how many of those looked at are both."""
-    found = outcome(Recall(k=2), ranked("abcd", "bdz"))
-    assert isinstance(found, Score)
-    assert found.counts == {"retrieved": 4, "relevant": 3, "found": 1}
-
-
 def test_a_repeated_id_takes_one_rank() -> None:
     """A document of which several pieces were retrieved stands at its first rank; the others move up."""
     assert value(ReciprocalRank(), ranked("aaab", "b")) == 0.5
@@ -110,18 +103,6 @@ def test_grades_stand_in_the_metadata() -> None:
 def test_qrels_that_are_no_grades_give_no_value(qrels: JSON) -> None:
     """Metadata of another meaning under that name are not read as grades."""
     assert outcome(NDCG(), ranked("a", "a", qrels)) == Undefined("the metadata's qrels are not a number for each id")
-
-
-@each_case("metric", ALL)
-def test_nothing_to_find_is_undefined(metric: Metric) -> None:
-    """Without a relevant id no ranking is good or bad."""
-    assert outcome(metric, ranked("ab", "")) == Undefined("no context is named as relevant")
-
-
-@each_case("metric", ALL)
-def test_nothing_retrieved_finds_nothing(metric: Metric) -> None:
-    """All are 0."""
-    assert value(metric, ranked("", "a")) == 0
 
 
 @each_case(

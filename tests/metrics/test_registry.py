@@ -36,7 +36,6 @@ from merilo.metrics.registry import (
     all_metrics,
     core_metrics,
     families,
-    find_metric,
     metric_names,
     native,
     native_metrics,
@@ -118,19 +117,6 @@ class Painted(MetricDefaults):
         yield from ()
         del sample
         return Score(self.share)
-
-
-@dataclass(frozen=True)
-class Strange(Painted):
-    """A metric with a parameter that has no text form."""
-
-    way: tuple[int, int] = (1, 2)
-
-
-def test_a_parameter_without_a_text_form_is_refused() -> None:
-    """A parameter that cannot be written as text is an error of the metric's author, and says so."""
-    with pytest.raises(UsageError, match=r"A metric's parameter must be text, a number, .*; got \(3, 4\)"):
-        metric_text(Strange(Colour.RED, way=(3, 4)))
 
 
 @dataclass(frozen=True)
@@ -256,12 +242,6 @@ def test_a_choice_that_must_be_made_is_named() -> None:
         build(Painted, read_call("made/painted-1"))
 
 
-def test_native_metrics_are_listed() -> None:
-    """The names of our own metrics are known, in the order in which they are shown."""
-    assert native_metrics() == tuple(metric.name for metric in native())
-    assert set(native_metrics()) <= set(metric_names())
-
-
 def test_a_run_takes_what_needs_no_choice() -> None:
     """`all` stands for the metrics that need no choice; those with a cutoff, an aspect or a file run only by name."""
     assert [metric_text(parse_metric(name)) for name in all_metrics()] == list(all_metrics())
@@ -334,13 +314,6 @@ def test_a_registered_metric_is_found_by_its_name() -> None:
     assert parse_metric("made/painted-1@2(colour=red)") == Painted(Colour.RED, k=2)
     assert metric_names()[-1] == "made/painted-1"
     assert "made/painted-1" in families()["made"]  # other tests of this process may have registered more
-
-
-def test_an_unregistered_metric_has_a_text_all_the_same() -> None:
-    """A metric that is passed as an object is named in reports, though its text cannot be read."""
-    assert metric_text(Painted(Colour.RED)) == "made/painted-1(colour=red)"
-    with pytest.raises(UsageError, match="No metric 'made/painted-1'"):
-        find_metric("made/painted-1")
 
 
 @pytest.mark.usefixtures("known")

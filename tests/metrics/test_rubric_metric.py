@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from metrics.saying import Says, outcome, value
+from metrics.saying import Says, outcome
 
 from merilo.commands.option import metric_texts
 from merilo.data.sample import Sample
@@ -40,12 +40,6 @@ def test_the_value_is_where_the_label_stands(tmp_path: Path) -> None:
     found = outcome(RubricMetric(file=rubric(tmp_path)), SAMPLE, Says(label="plain"))
     assert isinstance(found, Score)
     assert (found.value, [each.value for each in found.evidence]) == (0.25, [1.0])
-
-
-def test_fewer_points_can_be_better(tmp_path: Path) -> None:
-    """`higher_is_better: false` turns the value round and leaves the points as they are."""
-    metric = RubricMetric(file=rubric(tmp_path, POLITE + "higher_is_better: false\n"))
-    assert value(metric, SAMPLE, Says(label="plain")) == 0.75
 
 
 def test_the_judge_sees_the_texts_that_the_file_names(tmp_path: Path) -> None:

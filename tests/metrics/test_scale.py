@@ -40,11 +40,6 @@ def test_a_scale_is_read() -> None:
     assert [found.share(found.points(each.label)) for each in found.labels] == [0, 0.375, 1]
 
 
-def test_points_stand_in_the_range_that_is_declared() -> None:
-    """With a range of 0 to 10, five points are a half."""
-    assert scale(range=[0, 10]).share(5) == 0.5
-
-
 def test_one_is_the_best_also_where_fewer_points_are_better() -> None:
     """The share is turned round, so that higher values are better in every scale."""
     found = scale(higher_is_better=False)

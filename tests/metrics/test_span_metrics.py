@@ -13,11 +13,10 @@ from merilo.data.corpus import Documents
 from merilo.data.sample import BadRecord, Sample
 from merilo.data.sentences import DenseSpan, dense
 from merilo.data.span_labels import SpanLabel, by_sample, located
-from merilo.errors import UsageError
 from merilo.metrics.base import Score, Undefined, drive
 from merilo.metrics.contract import check_metric
 from merilo.metrics.registry import parse_metric
-from merilo.metrics.span_metrics import NO_EVIDENCE, NO_SPANS, NOT_JUDGED, NOT_LOCATED
+from merilo.metrics.span_metrics import NO_SPANS, NOT_JUDGED, NOT_LOCATED
 
 TEXT = "The tower was built in 1889. It is made of iron. It is 330 m high."
 CORPUS = Documents({"tower": TEXT, "rome": "Rome has seven hills. It is old."})
@@ -62,13 +61,6 @@ def test_by_hand() -> None:
     assert value("span_nDCG", sample) == pytest.approx(2 * BUILT / (2 * BUILT + HIGH))
 
 
-def test_counts_are_characters() -> None:
-    """The counts of a score are characters without white space."""
-    found = outcome("span_recall", labelled([TEXT[:28]], GRADES))
-    assert isinstance(found, Score)
-    assert found.counts == {"retrieved": BUILT, "unjudged": 0, "found": BUILT, "relevant": BUILT + HIGH}
-
-
 def test_a_cutoff_reads_the_first_characters() -> None:
     """With characters=10, ten characters of the first context count, and nothing after them."""
     sample = labelled(["The tower was built in 1889.", "It is 330 m high."], GRADES)
@@ -96,13 +88,6 @@ def test_text_in_no_document_is_named() -> None:
     assert found.flags == (NOT_LOCATED,)
 
 
-def test_nothing_relevant() -> None:
-    """Without relevant text recall and nDCG have no value, and precision is 0."""
-    sample = labelled(["It is made of iron."], {"It is made of iron.": 0.0})
-    assert outcome("span_recall", sample) == outcome("span_nDCG", sample) == Undefined(NO_EVIDENCE)
-    assert value("span_precision", sample) == 0.0
-
-
 def test_evidence_that_comes_late_gains_less() -> None:
     """A hundred characters of evidence after 2,000 others have rank 3: gain 1 / log2(4) of 1 / log2(2)."""
     corpus = Documents({"d": LONG})
@@ -126,13 +111,6 @@ def test_wrong_metadata_is_named() -> None:
     ):
         sample = Sample("s", retrieved_contexts=["a"], reference_contexts=[], metadata={"span_labels": rows})
         assert outcome("span_recall", sample) == Undefined(NO_SPANS), rows
-
-
-def test_parameters_are_checked() -> None:
-    """A cutoff below 1 and an unknown treatment of unjudged text are refused."""
-    for wrong in ("span_recall(characters=0)", "span_recall(unjudged=zero)"):
-        with pytest.raises(UsageError, match="span_recall"):
-            parse_metric(wrong)
 
 
 @each_case("metric", [f"{name}{form}" for name in METRICS for form in ("", "(unjudged=high)")])

@@ -9,7 +9,7 @@ from metrics.saying import Says, outcome, value
 from merilo.data.sample import Sample
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.contexts import Relevance, Support, SupportLabel
-from merilo.judging.kinds.responses import Addresses, Noncommittal, Statements
+from merilo.judging.kinds.responses import Addresses, Statements
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.answer_metrics import AnswerCorrectness, AnswerRelevancy
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
@@ -61,24 +61,6 @@ def test_recall_uses_the_user_input_where_there_is_one(user_input: str | None) -
     assert says.asked[0] == Statements(("In 1889.",), user_input or "")
 
 
-@pytest.mark.parametrize("contexts", [(), ("", " ")])
-def test_nothing_to_read_recalls_nothing(contexts: Sequence[str]) -> None:
-    """Without a context to read recall is 0: statements are drawn, support is not asked for."""
-    says = Says(supported={EARTH: (0,)})
-    assert value(ContextRecall(), answered(reference=EARTH, contexts=contexts), says) == 0.0
-    assert [type(question) for question in says.asked] == [Statements]
-
-
-def test_a_made_up_answer_over_nothing_is_not_faithful() -> None:
-    """Where nothing was retrieved a response that claims anything has 0, not 1."""
-    says = Says()
-    found = outcome(Faithfulness(), answered(f"{EARTH} {SUN}", contexts=()), says)
-    assert isinstance(found, Score)
-    assert found.value == 0.0
-    assert found.counts == {"statements": 2, "supported": 0, "contradicted": 0}
-    assert [type(question) for question in says.asked] == [Noncommittal, Statements]
-
-
 def test_faithfulness_is_the_supported_share() -> None:
     """One of three statements supported gives a third; evidence holds each statement with its verdict."""
     says = Says(supported={SUN: (1,)})
@@ -121,16 +103,6 @@ def test_a_repeated_statement_counts_once(metric: Metric) -> None:
     statements = [each for each in found.evidence if each.about is EvidenceTarget.STATEMENT]
     assert [each.index for each in statements] == [0, 2]
     assert found.counts.get("statements", 2) == 2
-
-
-def test_a_refusal_is_not_unfaithful() -> None:
-    """A response that declines to answer has no faithfulness and no relevancy, and support is not asked."""
-    says = Says(declines=True)
-    assert outcome(Faithfulness(), answered("I cannot say."), says) == Undefined(
-        "the response declines to answer and makes no claim"
-    )
-    assert outcome(AnswerRelevancy(), answered("I cannot say."), says) == Undefined("the response declines to answer")
-    assert {type(question) for question in says.asked} == {Noncommittal, Statements}
 
 
 def test_a_blank_context_keeps_its_number_and_supports_nothing() -> None:
@@ -179,41 +151,6 @@ def test_relevancy_is_the_share_that_addresses() -> None:
     assert isinstance(found, Score)
     assert found.value == pytest.approx(2 / 3)
     assert found.counts == {"statements": 3, "addressing": 2}
-
-
-def test_metrics_over_one_response_ask_equal_questions() -> None:
-    """Faithfulness, utilization and relevancy share their questions, so that a run asks each once."""
-    sample = answered(f"{EARTH} {SUN}")
-    says = {
-        metric.name: Says(grades={EARTH: 2}) for metric in (Faithfulness(), ContextUtilization(), AnswerRelevancy())
-    }
-    outcome(Faithfulness(), sample, says["faithfulness"])
-    outcome(ContextUtilization(), sample, says["context_utilization"])
-    outcome(AnswerRelevancy(), sample, says["answer_relevancy"])
-    faithful, used, relevant = (set(each.asked) for each in says.values())
-    assert {type(question) for question in faithful & used} == {Statements, Support}
-    assert used - faithful == {Relevance("What is there?", (text,)) for text in (EARTH, SUN)}
-    assert {type(question) for question in faithful & relevant} == {Noncommittal, Statements}
-
-
-@each_case("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
-def test_questions_carry_the_language_of_the_sample(metric: Metric) -> None:
-    """Each question is asked in the sample's language, detected where it is not given."""
-    text = "Земля круглая."
-    says = Says(grades={text: 2})
-    outcome(metric, answered(text, [text], user_input="Какая Земля?", reference=text), says)
-    assert len(says.asked) > 1
-    assert {question.language for question in says.asked} == {"ru"}
-
-
-@each_case("metric", [Faithfulness(), ContextUtilization(), AnswerRelevancy(), ContextRecall()])
-def test_nothing_is_asked_about_a_blank_text(metric: Metric) -> None:
-    """A blank response or reference is undefined before any question is asked."""
-    says = Says()
-    found = outcome(metric, answered(" ", reference="\n"), says)
-    assert isinstance(found, Undefined)
-    assert found.reason.endswith(" is blank")
-    assert says.asked == []
 
 
 def test_all_support_questions_stand_in_one_group() -> None:
