@@ -5,7 +5,6 @@ import pytest
 from each_case import each_case
 
 from merilo.stats.correction import Labels, Reported, correct, fitted_tuning
-from merilo.stats.means import mean_interval
 
 UNIT = (0.0, 1.0)
 SOURCE = np.random.default_rng(12)
@@ -106,12 +105,6 @@ def test_three_estimates_side_by_side() -> None:
     assert "corrected estimate is reported" in found.reason
     assert found.labelled == 50
     assert found == correct(JUDGED, labels(DRAWN), UNIT)
-
-
-def test_the_human_only_estimate_is_the_usual_one() -> None:
-    """People's labels alone have the interval that any mean has."""
-    found = correct(JUDGED, labels(DRAWN), UNIT).human
-    assert found.interval == mean_interval(TRUTH[np.sort(DRAWN)], UNIT).interval
 
 
 @pytest.mark.parametrize(

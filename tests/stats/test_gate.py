@@ -76,14 +76,6 @@ def test_missing_outcomes_may_not_change_a_minimum() -> None:
     assert not gate_minimum(column, 0.66).open  # the scored samples alone do not decide
 
 
-def test_lower_may_be_better() -> None:
-    """Where lower is better the number asked for is a most."""
-    column = Column.of([1 - score for score in SCORES], UNIT, higher_is_better=False)
-    assert gate_minimum(column, 0.5).verdict is GateVerdict.PASS
-    assert gate_minimum(column, 0.2).verdict is GateVerdict.FAIL
-    assert "at most 0.2" in gate_minimum(column, 0.2).reason
-
-
 def test_a_drop_is_a_comparison_with_an_allowance() -> None:
     """Pass if all of the interval of `compare` is within the drop; fail if it is worse and reaches beyond."""
     assert drop(shifted(-0.01), 0.03).verdict is GateVerdict.PASS

@@ -94,9 +94,3 @@ def test_a_few_equal_gains_do_not_decide() -> None:
     for few in (3, 4):
         people = [True] * (30 - few) + [False] * few
         assert (labelled([0.9 if yes else 0.7 for yes in people], people) is None) == (few < 4)
-
-
-def test_series_have_one_length() -> None:
-    """A series of another length is refused."""
-    with pytest.raises(ValueError, match="labels"):
-        fit_level([0.5] * 30, [True] * 30, [True] * 29, range(30))

@@ -134,13 +134,6 @@ def test_a_ratio_of_sums_is_the_usual_linearisation() -> None:
     assert found.interval.ends == pytest.approx(stats.t.interval(0.95, 399, ratio, error), rel=4e-3)
 
 
-def test_samples_without_contexts_do_not_count() -> None:
-    """A sample whose denominator is 0 is no unit."""
-    found = ratio_interval([1, 2, 0, 1] * 10, [2, 3, 0, 4] * 10, UNIT)
-    assert found.units == 30
-    assert found.value == pytest.approx(4 / 9)
-
-
 @each_case(
     ("values", "span", "note"),
     [

@@ -142,20 +142,6 @@ def test_equal_differences_have_a_width(value: float, size: int, clear: bool) ->
     assert paired_test([value] * size, (-np.inf, np.inf)).interval.ends is None
 
 
-def test_few_clusters_tell_nothing() -> None:
-    """The pairs of five documents have no interval."""
-    found = paired_test(MANY, SPAN, clusters=[place % 5 for place in range(80)])
-    assert (found.p, found.interval.ends) == (None, None)
-    assert found.reason.startswith("cannot tell: 5 of 5 clusters")
-
-
-def test_no_pair_is_no_difference() -> None:
-    """Without a pair there is no mean, no p-value, and a sentence."""
-    found = paired_test([], SPAN)
-    assert (found.difference, found.p, found.interval.ends) == (None, None, None)
-    assert found.interval.note == "cannot tell: there is no pair of scores"
-
-
 @given(
     st.lists(st.integers(-3, 3).map(lambda step: step / 4), min_size=6, max_size=45),
     st.sampled_from([0.9, 0.95, 0.99]),
