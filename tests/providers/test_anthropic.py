@@ -20,7 +20,7 @@ from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import schema_for
 from merilo.judging.verdicts import Failure
 from merilo.providers.anthropic import AnthropicProvider, Cached, message_of
-from merilo.providers.base import Finish, Message, ReplyPath, Usage
+from merilo.providers.base import Finish, Message, ReplyPath
 from merilo.providers.problems import Received
 
 MARK = {"type": "ephemeral"}
@@ -99,12 +99,6 @@ async def test_what_is_kept_can_be_chosen(server: JudgeServer, provider: Anthrop
     assert shared["text"] + own["text"] == rubric["messages"][0]["content"] == nothing["messages"][0]["content"]
 
 
-async def test_short_contexts_are_not_marked(server: JudgeServer, provider: AnthropicProvider) -> None:
-    """A short text is not worth a mark: the provider keeps none below a minimum."""
-    await converse(LLMJudge(replace(provider, cached=Cached.CONTEXTS)), Support("Anna.", ("Short.",)))
-    assert json.dumps(server.asked[0].body).count('"cache_control"') == 1
-
-
 def read(told: dict[str, object]) -> Any:
     """The reply in a body."""
     return message_of(Received(told, json.dumps(told), ReplyPath.TEXT, str, "a"))
@@ -118,12 +112,6 @@ def test_only_text_is_the_answer() -> None:
     refused = read({"content": [], "stop_reason": "refusal", "stop_details": {"explanation": "Not this."}})
     assert (refused.finish, refused.text) == (Finish.REFUSED, "Not this.")
     assert read({"content": [thinking], "stop_reason": "max_tokens"}).finish is Finish.LENGTH
-
-
-def test_usage_that_is_not_told_is_unknown() -> None:
-    """Without counts nothing is made up."""
-    assert read({"content": []}).usage == Usage()
-    assert read({"content": [], "usage": {"input_tokens": 5, "output_tokens": 2}}).usage == Usage(5, 2)
 
 
 def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import server as fake
 from conversing import converse
 from each_case import each_case
 from server import JudgeServer
-from wire_requests import GOOD, KEY, QUESTION
+from wire_requests import KEY, QUESTION
 
 from merilo.errors import UsageError
 from merilo.judges.llm import LLMJudge
@@ -49,12 +49,6 @@ async def test_the_version_decides_the_address(
     assert server.asked[0].body["max_completion_tokens"] == 100
     assert server.headers[0]["api-key"] == KEY
     assert "Authorization" not in server.headers[0]
-
-
-async def test_a_question_is_answered(server: JudgeServer, provider: AzureProvider) -> None:
-    """It is judged by JSON Schema as over OpenAI's own wire."""
-    assert await converse(LLMJudge(provider), QUESTION) == (GOOD,)
-    assert server.asked[0].structured == ReplyPath.JSON_SCHEMA.value
 
 
 async def test_an_older_version_learns_the_older_names(server: JudgeServer, provider: AzureProvider) -> None:

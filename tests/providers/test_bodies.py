@@ -57,13 +57,6 @@ def whole(request: Request) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
-@given(st.lists(REQUESTS, min_size=1, max_size=5))
-def test_parts_make_the_same_bytes(requests: list[Request]) -> None:
-    """Whatever was sent before, a body is what writing it whole gives."""
-    bodies = OpenAIBodies("m", {"top_k": 3}, {}, newer=False)
-    assert [bodies.body_for(request) for request in requests] == list(map(whole, requests))
-
-
 @each_case("kind", MAKERS)
 @given(requests=st.lists(REQUESTS, min_size=1, max_size=5))
 def test_bodies_do_not_depend_on_earlier_ones(kind: str, requests: list[Request]) -> None:

@@ -278,17 +278,6 @@ def test_a_key_in_other_spellings_is_hidden(spell: Callable[[str], str]) -> None
     assert "0123" not in cleaned
 
 
-def test_other_escapes_stay() -> None:
-    """What holds no key stays as it was written."""
-    text = 'a \\u00e9 100 % of "R&amp;D" at c:\\users %41'
-    assert ApiKeys("a", key="sk-0123456789").clean(text) == text
-
-
-def test_half_a_character_is_replaced() -> None:
-    """What no file can hold is replaced in everything that comes back."""
-    assert ApiKeys("a").clean("é \ud800.") == "é ?."
-
-
 def test_a_key_that_no_header_can_hold_is_an_error(monkeypatch: pytest.MonkeyPatch, server: JudgeServer) -> None:
     """A key with a line break inside is refused unshown, when the connection is opened."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted\nsk-other")

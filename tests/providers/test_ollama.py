@@ -1,7 +1,6 @@
 """Ollama's own API, over a real local server that answers as its documentation says."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from each_case import each_case
 from server import JudgeServer
 from wire_requests import REQUEST
 
-from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
+from merilo.errors import Permanent, ProviderDown, UsageError
 from merilo.providers.base import Finish, Message, ReplyPath, Request, Usage
 from merilo.providers.ollama import ContextLimit, OllamaProvider, chat_reply_of
 from merilo.providers.problems import Received
@@ -129,14 +128,6 @@ def test_json_that_was_written_while_thinking() -> None:
     assert read(fields, path=ReplyPath.TEXT).text == ""
 
 
-def test_an_empty_free_text_is_a_reply() -> None:
-    """A model may have nothing to write; only a verdict cannot be empty."""
-    fields: dict[str, object] = {"message": {"content": ""}, "done_reason": "stop", "eval_count": 0}
-    assert read(fields, path=ReplyPath.TEXT).text == ""
-    with pytest.raises(Temporary):
-        read(fields)
-
-
 def test_a_full_context_is_not_asked_again() -> None:
     """If prompt and reply fill the context, more room for the reply would not help: the message says how to get it."""
     fields: dict[str, object] = {
@@ -183,10 +174,3 @@ def test_the_context_length_comes_from_the_environment(monkeypatch: pytest.Monke
         OllamaProvider("m")
     with pytest.raises(UsageError, match="at least 512"):
         OllamaProvider("m", num_ctx=10)
-
-
-def test_the_fingerprint_leaves_out_what_changes_no_reply(provider: OllamaProvider) -> None:
-    """A run may resume with a longer context; another model or option is another judge."""
-    assert provider.fingerprint() == replace(provider, num_ctx=32_768, keep_alive="1m").fingerprint()
-    assert provider.fingerprint() != replace(provider, model="other").fingerprint()
-    assert provider.fingerprint() != replace(provider, body={"options": {"top_k": 3}}).fingerprint()

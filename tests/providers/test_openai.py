@@ -17,7 +17,7 @@ import wire_requests
 from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
-from server import Fault, JudgeServer
+from server import JudgeServer
 from wire_requests import KEY
 
 from merilo.errors import (
@@ -95,13 +95,6 @@ async def error_from(provider: OpenAIProvider, request: Request = REQUEST) -> Pr
     return caught.value
 
 
-async def test_samples_come_as_texts(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """Several completions are asked for at once."""
-    async with provider.connect() as connection:
-        reply = await connection.send(replace(FREE, samples=3))
-    assert reply.texts == ("A free reply.",) * 3
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -121,25 +114,6 @@ async def test_a_bad_value_is_not_a_refused_parameter(
         with pytest.raises(Permanent):
             await connection.send(REQUEST)
         assert connection.adaptations() == {}
-
-
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        (fake.status(308), ProviderDown),
-        (fake.bare('{"error": {"message": "overloaded", "code": 502}}'), Temporary),
-        (fake.bare('{"id": "x", "error": {"message": "bad key", "code": 401}}'), ProviderDown),
-        (fake.bare('{"error": "flat"}', 400), Permanent),
-        (fake.reset(), Temporary),
-    ],
-    ids=lambda value: f"{value.name} {(value.body or '')[:30]}" if isinstance(value, Fault) else value.__name__,
-)
-async def test_errors_become_ours(
-    server: JudgeServer, provider: OpenAIProvider, fault: Fault, error: type[ProviderError]
-) -> None:
-    """Each way to fail has one of our errors, by whether the same request, or any, may work later."""
-    server.fail(fault)
-    assert type(await error_from(provider)) is error
 
 
 async def test_a_slow_endpoint_times_out(server: JudgeServer, provider: OpenAIProvider) -> None:
@@ -189,12 +163,6 @@ async def test_a_reply_of_unknown_length_is_read(provider: OpenAIProvider, monke
             assert len((await connection.send(FREE)).text) == 150_000
         monkeypatch.setattr("merilo.providers.wire._LARGEST_REPLY_BYTES", 100_000)
         assert isinstance(await error_from(replace(provider, base_url=url)), Permanent)
-
-
-async def test_long_error_pages_are_cut(server: JudgeServer, provider: OpenAIProvider) -> None:
-    """An error shows the beginning of what came, not the page."""
-    server.fail_next(fake.bare("<p>sorry</p>" * 1_000, 500))
-    assert len(str(await error_from(provider))) < 450
 
 
 def test_the_address_is_read_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,11 +319,6 @@ def test_an_empty_free_text_is_a_reply() -> None:
     choice = {"message": {"content": ""}, "finish_reason": "stop"}
     reply = read({"choices": [choice] * 2, "usage": {"prompt_tokens": 90, "completion_tokens": 0}}, ReplyPath.TEXT)
     assert (reply.texts, reply.finish) == (("", ""), Finish.STOP)
-
-
-def test_an_error_that_is_null_is_none() -> None:
-    """Some endpoints send the field with every reply."""
-    assert problem_in(200, {"error": None, "choices": [{"message": {"content": "x"}}]}, "") is None
 
 
 def test_a_refused_sample_does_not_spoil_the_others() -> None:

@@ -8,12 +8,12 @@ from conversing import Talk, converse
 from each_case import each_case
 from embedding_server import Body, EmbeddingServer, Told, embeddings, vector
 
-from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary, UsageError
+from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Temporary
 from merilo.judges.llm import OpenAIEmbeddingsJudge
 from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
 from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Message, Request, Usage
+from merilo.providers.base import Usage
 from merilo.providers.openai import EmbeddingsRequest, OpenAIEmbeddingsProvider, OpenAIProvider
 
 
@@ -45,13 +45,6 @@ async def test_rows_come_in_the_order_of_the_texts() -> None:
     assert server.asked == [{"model": "test-embedder", "input": list(texts)}]
 
 
-async def test_items_without_an_index_are_taken_as_they_come() -> None:
-    """A server that numbers nothing has answered in order."""
-    with EmbeddingServer(lambda _: (200, {"data": [{"embedding": [1, 2]}, {"embedding": [3, 4]}]})) as server:
-        (answer,) = await converse(judge(server), Embeddings(("a", "b")))
-    assert answer == MatrixVerdict.of([[1.0, 2.0], [3.0, 4.0]])
-
-
 async def test_many_texts_are_split() -> None:
     """More texts than one request takes go in several, and come back as one matrix in order."""
     texts = tuple("x" * n for n in range(10))
@@ -61,13 +54,6 @@ async def test_many_texts_are_split() -> None:
     assert answer == MatrixVerdict.of([vector(text) for text in texts])
     assert sorted(len(body["input"]) for body in server.asked) == [2, 4, 4]
     assert talk.rounds == 1
-
-
-async def test_no_text_needs_no_request() -> None:
-    """An empty question has an empty matrix."""
-    with EmbeddingServer() as server:
-        assert await converse(judge(server), Embeddings(())) == (MatrixVerdict.of([]),)
-        assert server.asked == []
 
 
 async def test_a_pack_has_a_matrix_for_each_question() -> None:
@@ -152,14 +138,6 @@ async def test_errors_are_ours(status: int, told: Any, kind: type[ProviderError]
     assert type(await fault_of(lambda _: (status, told))) is kind
 
 
-async def test_messages_are_refused() -> None:
-    """A chat request has lost its way."""
-    with EmbeddingServer() as server:
-        async with provider(server).connect() as connection:
-            with pytest.raises(Permanent, match="was sent chat messages"):
-                await connection.send(Request((Message("user", "hello"),)))
-
-
 def test_the_fingerprint_names_model_and_address_and_no_secret() -> None:
     """What decides a vector is in it; keys, headers and the size of batches are not."""
     endpoint = OpenAIProvider("m", base_url="http://127.0.0.1:9/v1", headers=(("X-Key", "secret-secret"),))
@@ -171,9 +149,3 @@ def test_the_fingerprint_names_model_and_address_and_no_secret() -> None:
         "model": "m",
         "body": {},
     }
-
-
-def test_a_batch_holds_a_text() -> None:
-    """No batch is smaller than one."""
-    with pytest.raises(UsageError, match="a batch size of at least 1, got batch=0"):
-        OpenAIEmbeddingsJudge(OpenAIEmbeddingsProvider(OpenAIProvider("m", base_url="http://h/v1")), batch=0)
