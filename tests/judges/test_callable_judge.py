@@ -10,7 +10,7 @@ import pytest
 from conversing import Talk, converse
 from each_case import each_case
 
-from merilo.errors import Permanent, RateLimited
+from merilo.errors import RateLimited
 from merilo.judges.callables import CallableJudge
 from merilo.judges.spec import cross_encoder_from
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
@@ -18,8 +18,6 @@ from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Similaritie
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Message, Request
-from merilo.providers.questions import CallableProvider
 
 QUESTION = Relevance("Who?", ("One.", "Two."))
 
@@ -120,20 +118,6 @@ async def test_cancelling_passes() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-async def test_all_questions_go_to_one_provider() -> None:
-    """One judge opens one connection, however many questions it is asked."""
-    judge = CallableJudge(lambda _: RelevanceVerdict(0))
-    sends = [next(judge.answer(QUESTION))[0] for _ in range(3)]
-    assert len({id(send.provider) for send in sends}) == 1
-
-
-async def test_a_bare_request_is_refused() -> None:
-    """A callable answers questions; a request of another judge cannot reach it."""
-    async with CallableProvider(lambda _: RelevanceVerdict(0)).connect() as connection:
-        with pytest.raises(Permanent, match="was sent a bare request"):
-            await connection.send(Request(messages=(Message("user", "hello"),)))
 
 
 def test_the_version_is_in_the_fingerprint() -> None:

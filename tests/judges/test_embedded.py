@@ -1,6 +1,5 @@
 """The embedded judge: typed questions in, typed verdicts out."""
 
-import re
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -16,19 +15,18 @@ from merilo.commands.show.summary import record_of, run_markdown, run_page
 from merilo.data.short_answers import stated
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.schedule import Batches
-from merilo.errors import Permanent
 from merilo.judges.blended import BlendedModel
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import RULES, EmbeddedProvider
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.ask import Answer
-from merilo.judging.kinds.contexts import Relevance, Sufficiency, SufficiencyLabel, Support, SupportLabel, Usefulness
+from merilo.judging.kinds.contexts import Relevance, Sufficiency, SufficiencyLabel, Support, Usefulness
 from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.judging.kinds.responses import Addresses, Completion, Noncommittal, Statements
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict, probability_of
 from merilo.metrics.base import Undefined
-from merilo.providers.base import Message, Reply, ReplyPath, Request
+from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.questions import QuestionRequest
 
 CONTEXT = "The Eiffel Tower stands in Paris. It was designed by Gustave Eiffel. It is 330 metres tall."
@@ -193,24 +191,12 @@ def test_a_yes_or_no_counts_where_it_is_all() -> None:
     assert statements_in("Нет.", "Кэш можно удалить.") == ["Кэш можно удалить."]
 
 
-def test_it_never_says_contradicted() -> None:
-    """A statement that is not supported is `unsupported`: it does not tell why."""
-    (found,) = answers_to(Support("Saturn has eighty moons.", (CONTEXT,)))
-    assert found.label is SupportLabel.UNSUPPORTED
-
-
 def test_levels_of_sufficiency_have_their_labels() -> None:
     """Contexts with the answer are sufficient; only known passages make contexts insufficient."""
     assert answers_to(Sufficiency(ASKED, (CONTEXT,)))[0].label is SufficiencyLabel.SUFFICIENT
     assert answers_to(Sufficiency(ASKED, ("Bread is baked.",), gold=-1))[0].label is SufficiencyLabel.INSUFFICIENT
     assert answers_to(Sufficiency(ASKED, ("Bread is baked.",), gold=1))[0].label is SufficiencyLabel.SUFFICIENT
     assert isinstance(answers_to(Sufficiency(ASKED, ("Bread is baked.",)))[0], Failure)
-
-
-def test_short_questions_are_answered_first() -> None:
-    """A batch is answered by length, each reply with the place of its request."""
-    asked = [Noncommittal(ASKED, "No. " * count) for count in (30, 1, 200, 2)]
-    assert [place for place, _ in batch(*asked)] == [1, 3, 0, 2]
 
 
 def test_equal_questions_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,24 +231,6 @@ def test_half_a_character_fails_its_question() -> None:
     (failure,) = answers_to(Statements(("The tower is \ud83d tall.",)))
     assert isinstance(failure, Failure)
     assert "surrogates not allowed" in failure.message
-
-
-def test_its_provider_answers_questions_only() -> None:
-    """A request that carries no question, or one of another kind, is wrong and always will be."""
-    requests = [Request((Message("user", "hello"),)), QuestionRequest((), question=Completion("x", (), ()))]
-    told = list(EmbeddedProvider().send_batch(requests))
-    assert [place for place, _ in told] == [0, 1]
-    assert all(isinstance(error, Permanent) for _, error in told)
-
-
-def test_it_says_how_well_it_agrees_with_people() -> None:
-    """The line for reports gives agreement with an interval over families and their number, and what it is for."""
-    line = EmbeddedJudge().agreement_note
-    assert line is not None
-    assert "on left-out families" in line
-    assert re.search(r"support 0\.\d\d \(0\.\d\d - 0\.\d\d, \d+ families\)", line)
-    assert re.search(r"short answers 0\.\d\d \(one family\)", line)
-    assert "not for single verdicts" in line
 
 
 def test_the_fingerprint_names_the_model_file() -> None:

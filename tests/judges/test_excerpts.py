@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from each_case import each_case
-from hypothesis import given
-from hypothesis import strategies as st
 
 import merilo
 from merilo.data.sentences import sentences
@@ -41,12 +39,6 @@ def read_of(contexts: list[list[str]], *asked: str) -> list[blended.Excerpt]:
 def tokens(excerpt: blended.Excerpt) -> int:
     """The size of an excerpt in tokens."""
     return sum(map(len, map(BlendedModel.load().features.encodings.encoder.wordpiece.ids, excerpt.sentences)))
-
-
-@given(st.lists(st.lists(st.text(max_size=20), max_size=5), max_size=4))
-def test_what_fits_is_read_whole(contexts: list[list[str]]) -> None:
-    """Contexts within the limits come out as they are, sentence by sentence."""
-    assert read_of(contexts) == [blended.Excerpt(tuple(each)) for each in contexts]
 
 
 def test_a_long_context_is_read_where_it_shares_words_with_the_question() -> None:
@@ -120,13 +112,6 @@ def test_many_contexts_share_what_a_question_may_read(asked: str, monkeypatch: p
     assert max(sizes) - min(sizes) <= blended._PASSAGE_SIZE
     size = len(BlendedModel.load().features.encodings.encoder.wordpiece.ids(asked))
     assert sum(map(tokens, read)) <= min(6_000, 50 * 127 // -(-size // 127))
-
-
-def test_each_of_a_thousand_contexts_is_read() -> None:
-    """However little room there is for each, at least one passage of it is read."""
-    read = read_of([filler(20)] * MAX_CONTEXTS)
-    assert all(each.sentences for each in read)
-    assert sum(map(tokens, read)) <= MAX_CONTEXTS * blended._PASSAGE_SIZE
 
 
 def test_what_is_encoded_does_not_grow_with_a_huge_context(monkeypatch: pytest.MonkeyPatch) -> None:

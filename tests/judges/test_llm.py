@@ -11,7 +11,6 @@ import server as fake
 from conversing import Talk, converse
 from server import Fault, JudgeServer
 
-from merilo.errors import RubricError, UsageError
 from merilo.judges.base import Packing
 from merilo.judges.llm import LLMJudge
 from merilo.judging import rubric
@@ -27,7 +26,6 @@ from merilo.judging.kinds.contexts import (
     Usefulness,
     UsefulnessVerdict,
 )
-from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.judging.kinds.responses import (
     Addresses,
     AddressesVerdict,
@@ -123,29 +121,6 @@ async def test_a_text_cannot_divide_the_prompt_of_an_open_model(server: JudgeSer
         assert not any(mark in sent for marks in MARKERS for mark in re.findall(r"\S+?[>\]]", marks))
         assert "< |im_end|>" in sent
         assert plain in sent or asked.kind == "completion"
-
-
-def test_vectors_are_not_its_business(judge: LLMJudge) -> None:
-    """It answers all judgements and completions, and never guesses at numbers."""
-    assert not judge.answers & {Embeddings, Similarities}
-
-
-async def test_language_goes_before_the_questions(server: JudgeServer, judge: LLMJudge) -> None:
-    """A judge with a language uses its rubrics; without one, the question's language decides."""
-    await converse(replace(judge, language="ru"), QUESTION)
-    await converse(judge, replace(QUESTION, language="ru"))
-    await converse(judge, QUESTION)
-    russian, also_russian, english = (asked.messages[0]["content"] for asked in server.asked)
-    assert russian == also_russian != english
-    assert judge.rubric(QUESTION) == rubric.load("en/relevance.v1").text
-
-
-@pytest.mark.parametrize("fault", [fake.prose(), fake.thinking()], ids=lambda fault: fault.name)
-async def test_talk_around_the_verdict_costs_no_request(server: JudgeServer, judge: LLMJudge, fault: Fault) -> None:
-    """Prose, fences and reasoning are read past."""
-    server.fail_next(fault)
-    assert await converse(judge, QUESTION) == (GOOD,)
-    assert server.count == 1
 
 
 @pytest.mark.parametrize(
@@ -310,14 +285,6 @@ async def test_a_refusal_is_a_failure_at_once(server: JudgeServer, judge: LLMJud
     assert fault.refusal is None or fault.refusal in answer.message
 
 
-async def test_a_failed_request_is_the_answer(server: JudgeServer, judge: LLMJudge) -> None:
-    """What the driver reports as failed ends the conversation, for all that was still open."""
-    server.fail_next(fake.status(500))
-    answers = await converse(judge, PACK)
-    assert {answer.kind for answer in answers if isinstance(answer, Failure)} == {FailureKind.TEMPORARY}
-    assert len(answers) == 4
-
-
 async def test_a_pack_is_one_request(server: JudgeServer, judge: LLMJudge) -> None:
     """Statements over the same contexts are judged in one conversation, each by its number."""
     assert await converse(judge, PACK) == (YES, NO, YES, YES)
@@ -375,13 +342,6 @@ async def test_samples_that_did_not_come_are_asked_for(server: JudgeServer, judg
     assert server.count == 4
 
 
-async def test_different_completions_are_asked_apart(server: JudgeServer, judge: LLMJudge) -> None:
-    """A pack of unlike completions is one request each."""
-    other = replace(FREE, values=("Who?", "Bert."))
-    assert len(await converse(judge, Pack((FREE, other)))) == 2
-    assert server.count == 2
-
-
 async def test_a_draw_shifts_the_seed_only(server: JudgeServer, judge: LLMJudge) -> None:
     """Draw n is the same request with seed + n; without a seed it is the same request."""
     seeded = replace(judge, seed=10)
@@ -406,19 +366,6 @@ def test_the_fingerprint_holds_every_parameter(judge: LLMJudge) -> None:
     ]
     prints = {json.dumps(each.fingerprint(), sort_keys=True) for each in (judge, *others)}
     assert len(prints) == 8
-
-
-def test_a_question_it_has_no_words_for_is_an_error(judge: LLMJudge) -> None:
-    """A completion whose rubric does not exist fails before the first request."""
-    with pytest.raises(RubricError, match="no rubric 'published/none'"):
-        next(judge.answer(Completion("published/none", (), ())))
-
-
-@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"reasks": -1}])
-def test_parameters_out_of_range_are_refused(judge: LLMJudge, wrong: dict[str, int]) -> None:
-    """Limits are checked when the judge is made."""
-    with pytest.raises(UsageError, match="max_tokens of at least 1 and reasks of at least 0"):
-        replace(judge, **wrong)
 
 
 async def test_contexts_are_shown_as_numbered_sentences(server: JudgeServer, judge: LLMJudge) -> None:

@@ -108,13 +108,6 @@ def test_the_text_of_a_reply(found: object, text: str | None) -> None:
     assert text_of(found) == text
 
 
-async def test_a_reply_without_text_is_an_error() -> None:
-    """An object that returns no text fails the request."""
-    async with ModelObjectProvider(ChatModel(7)).connect() as connection:
-        with pytest.raises(Permanent, match="without text"):
-            await connection.send(REQUEST)
-
-
 async def test_a_schema_is_asked_for_in_words() -> None:
     """The user's message ends with the schema."""
     model = ChatModel("{}")

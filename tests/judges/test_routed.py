@@ -124,17 +124,6 @@ def test_what_makes_no_routing_is_an_error(specs: Any, message: str) -> None:
         judges_from(specs)
 
 
-def test_kinds_are_reserved_as_names() -> None:
-    """Every kind of question and `rest` make routes; other names still name judges."""
-    for kind in {*KINDS, "rest"} - {"embeddings", "similarities"}:
-        try:
-            assert kind not in judges_from([f"{kind}=openai:m"], base_url=URL)
-        except UsageError as error:
-            assert "take no route" in str(error) or "cannot answer" in str(error)  # noqa: PT017  either may come
-    for name in ("strict", "first", "answer", "support2", "my-relevance"):
-        assert name in judges_from([f"{name}=openai:m"], base_url=URL)
-
-
 def test_an_address_is_for_the_routes_that_have_one() -> None:
     """`base_url` applies to judges at an address, and not to two kinds of provider, as with several judges."""
     assert routed("support=openai:m", "embedded").name == "support=openai:m; rest=embedded"
@@ -183,22 +172,3 @@ def test_a_provider_in_a_file_is_the_provider_of_an_llm_judge(tmp_path: Path) ->
         judge = judge_from(f"{path}:{name}")
         assert isinstance(judge, LLMJudge)
         assert judge.name == "mine:m"
-
-
-def test_what_is_no_judge_in_a_file_is_a_sentence(tmp_path: Path) -> None:
-    """A class with arguments is no bug of merilo."""
-    path = tmp_path / "mine.py"
-    path.write_text(_FILE, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"mine\.py:Needs cannot be called without arguments \(TypeError: .*'model'"):
-        judge_from(f"{path}:Needs")
-    with pytest.raises(UsageError, match="a chat model or a callable, got int"):
-        judge_from(f"{path}:NUMBER")
-    with pytest.raises(UsageError, match=r"Name the judge in the file: .*mine\.py:NAME"):
-        judge_from(str(path))
-
-
-def test_an_unknown_judge_names_the_providers_of_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever may stand before the colon is listed."""
-    monkeypatch.setattr("merilo.judges.spec._wires", lambda: frozenset({"openai", "my-server"}))
-    with pytest.raises(UsageError, match=r"No judge 'llm'\. Judges: embedded, .*scripted:FILE, my-server:MODEL"):
-        judge_from("llm")

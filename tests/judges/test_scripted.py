@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversing import converse
 from each_case import each_case
 
 from merilo.errors import UsageError
@@ -55,12 +54,6 @@ def test_a_function_answers_by_the_question() -> None:
         SupportVerdict(SupportLabel.NOT_STATED, probability=0.1),
         SupportVerdict(SupportLabel.NOT_STATED, probability=0.2),
     )
-
-
-def test_no_answer_is_a_failure_not_a_guess() -> None:
-    """A function that returns None leaves its question without a verdict."""
-    (answer,) = answer_of(ScriptedJudge.by(lambda _: None))
-    assert isinstance(answer, Failure)
 
 
 @each_case(
@@ -149,8 +142,3 @@ def test_a_bad_script_is_refused_with_its_place(tmp_path: Path, text: str, fault
     with pytest.raises(UsageError, match="script") as caught:
         ScriptedJudge.from_file(path)
     assert fault in str(caught.value)
-
-
-async def test_a_script_needs_no_requests() -> None:
-    """The plain loop of the other tests drives it as well, in no rounds at all."""
-    assert await converse(ScriptedJudge.of([VERDICT]), QUESTION) == (VERDICT,)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from each_case import each_case
 
 from merilo.commands.evaluate.options import Model, Options
 from merilo.commands.evaluate.preparation import judges_of
@@ -14,7 +13,6 @@ from merilo.judges.base import Judge, Packing
 from merilo.judges.callables import CallableJudge
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
-from merilo.judges.scripted import ScriptedJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
 from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.providers.anthropic import AnthropicProvider
@@ -61,33 +59,6 @@ def test_an_address_is_for_one_kind_of_provider() -> None:
     with pytest.raises(UsageError, match="base_url and api_key_env: only for one kind"):
         judges_from(["openai:a", "anthropic:b"], base_url=URL, api_key_env="KEY")
     assert judges_from(["openai:a", "anthropic:b"], judged="each")["anthropic:b"].name == "anthropic:b"
-
-
-def test_scripted_names_a_file(tmp_path: Path) -> None:
-    """The file is read when the judge is made."""
-    path = tmp_path / "script.jsonl"
-    path.write_text('{"kind": "relevance", "verdict": {"grade": 0}}', encoding="utf-8")
-    assert judge_from(f"scripted:{path}").name == f"scripted:{path}"
-
-
-def test_a_judge_is_itself_and_a_callable_becomes_one() -> None:
-    """Objects need no text."""
-    judge = ScriptedJudge.of([])
-
-    async def call(_: Any) -> None: ...
-
-    assert judge_from(judge) is judge
-    assert judge_from(call) == CallableJudge(call)
-
-
-@each_case("spec", ["", "gpt-4.1", "openai:", "openai", "scripted:", "azure:", "gemini:x", "embedded:x"])
-def test_an_unknown_form_names_the_known_ones(spec: str) -> None:
-    """The error says what may be written, or what is meant."""
-    with pytest.raises(
-        UsageError,
-        match=r"\. Judges: embedded, local:MODEL, openai:MODEL, anthropic:MODEL, azure:|Did you mean|takes no arg",
-    ):
-        judge_from(spec)
 
 
 def test_options_that_fit_nothing_are_errors() -> None:

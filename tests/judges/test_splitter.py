@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversing import Talk, converse
+from conversing import Talk
 from each_case import each_case
 from grouping import grouped
 from judged_rivers import rows
@@ -21,8 +21,6 @@ from merilo.judges import splitter
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.ask import Answer, Plan, ask
 from merilo.judging.kinds.measured import Sentences, TextsVerdict
-from merilo.judging.kinds.responses import Completion
-from merilo.judging.questions import Pack
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 
@@ -76,14 +74,6 @@ async def test_a_text_that_hangs_pysbd_fails_and_the_next_is_cut() -> None:
     assert hung.kind is FailureKind.PERMANENT
     assert "pysbd was stopped after 1 s on a text of 123 characters" in hung.message
     assert last == TextsVerdict(("One. ", "Two."))
-
-
-async def test_the_time_limit_is_of_each_text() -> None:
-    """Texts that wait for their turn do not use up their time."""
-    slow = worker("time.sleep(0.3); print(json.dumps({'texts': [text]}), flush=True)")
-    pack = Pack(tuple(Sentences(str(n), "pysbd") for n in range(8)))
-    answers = await converse(SplitterJudge(timeout_s=2, worker=slow), pack)
-    assert answers == tuple(TextsVerdict((str(n),)) for n in range(8))
 
 
 async def test_a_worker_that_dies_is_started_again() -> None:
@@ -153,14 +143,6 @@ class CountsSentences(MetricDefaults):
         return Score(float(len(verdict.texts)))
 
 
-@dataclass(frozen=True, slots=True)
-class AsksFreely(CountsSentences):
-    """May ask a completion too."""
-
-    name = "made:freely"
-    asks = Kinds({Sentences, Completion})
-
-
 def run(data: Sequence[dict[str, Any]], out: Path, **arguments: Any) -> merilo.Run:
     """A run of the metric above with the embedded judge."""
     return merilo.evaluate(data, **grouped(**{"metrics": [CountsSentences()], "out": out, "cache": False} | arguments))
@@ -177,12 +159,6 @@ def test_a_run_cuts_sentences_without_being_told_how(tmp_path: Path) -> None:
     assert found.usage["cost_usd"] == 0.0
     again = run(data, tmp_path / "again", cache=tmp_path / "cache.sqlite")
     assert again.usage["cached"] == 4
-
-
-def test_a_run_without_sentences_names_no_splitter(tmp_path: Path) -> None:
-    """What no metric asks is not in the manifest."""
-    found = run(rows(1), tmp_path / "run", metrics=["context_relevance"])
-    assert list(found.manifest.judges) == ["judge"]
 
 
 async def test_warnings_as_errors_do_not_reach_pysbd(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,14 +178,6 @@ def test_without_pysbd_the_run_says_what_to_install(tmp_path: Path, monkeypatch:
     with pytest.raises(merilo.UsageError, match=r"its package pysbd.* is not installed \(pip install pysbd\)"):
         run(rows(1), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_what_the_judge_does_not_answer_is_told_first(tmp_path: Path) -> None:
-    """Where the judge itself lacks a kind, the reason names the judge."""
-    with pytest.raises(
-        merilo.UsageError, match="made:freely cannot be computed: the embedded judge writes no free text"
-    ):
-        run(rows(1), tmp_path / "run", metrics=[AsksFreely()])
 
 
 def test_a_limit_of_time_does_not_wait_for_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,12 +22,6 @@ def test_a_file_tells_what_its_model_is() -> None:
     assert list(WEIGHTS.model["heads"].items()) == heads  # in the order of the logits
 
 
-def test_tensors_cannot_be_written() -> None:
-    """The arrays are views into the file, which nothing can change."""
-    with pytest.raises(ValueError, match="read-only"):
-        WEIGHTS["places"][0] = 0
-
-
 @given(st.integers(HEADER_BYTES, len(CONTENT) - 1), st.integers(1, 255))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_a_changed_tensor_is_noticed(tmp_path: Path, place: int, change: int) -> None:

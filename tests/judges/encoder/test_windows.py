@@ -25,29 +25,11 @@ def texts(found: tuple[Window, ...]) -> list[str]:
     return [" ".join(FROZEN["vocabulary"][piece] for piece in window.pieces) for window in found]
 
 
-def test_a_short_text_is_one_window() -> None:
-    """Sentences that fit stand together in one window."""
-    assert texts(cut(NUMBERS[:3])) == ["1 2 3 4 5 6 7 8"]
-    assert [window.sentences for window in cut(NUMBERS[:3])] == [range(3)]
-
-
-def test_no_sentence_is_an_empty_window() -> None:
-    """A text without a sentence is one window without a piece."""
-    assert cut(()) == (Window(range(0), (), ()),)
-
-
 def test_windows_have_nearly_equal_lengths() -> None:
     """A text that needs two windows is divided in its middle, not where the first window is full."""
     assert texts(cut(NUMBERS)) == ["1 2 3 4 5 6 7 8", "9 0 1 2 3 4 5"]
     assert [window.sentences for window in cut(NUMBERS)] == [range(3), range(3, 6)]
     assert texts(cut(["1 2 3", "4 5 6", "7 8 9", "0"], longest=9)) == ["1 2 3 4 5 6", "7 8 9 0"]
-
-
-def test_a_sentence_that_is_too_long_stands_in_overlapping_parts() -> None:
-    """A sentence of more pieces than fit is cut into equal parts that overlap, and none of it is lost."""
-    long = " ".join("0123456789"[at % 10] for at in range(17))
-    assert texts(cut(["1 2", long, "3"])) == ["1 2", "0 1 2 3 4 5 6 7 8", "8 9 0 1 2 3 4 5 6", "3"]
-    assert [window.sentences for window in cut(["1 2", long, "3"])][1:3] == [range(1, 2)] * 2
 
 
 @given(SENTENCES, st.integers(1, 40))

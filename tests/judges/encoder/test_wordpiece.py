@@ -76,9 +76,3 @@ def test_a_word_that_is_too_long_is_unknown() -> None:
     """A word of 100 characters is cut into pieces, one of 101 is unknown."""
     assert len(WORDPIECE.ids("a" * MAX_WORD)) > 1
     assert WORDPIECE.ids("a" * (MAX_WORD + 1)) == [WORDPIECE.unknown]
-
-
-def test_a_vocabulary_needs_its_marks() -> None:
-    """A vocabulary without [SEP] is refused by name."""
-    with pytest.raises(ValueError, match=r"\[SEP\] is missing"):
-        WordPiece(["[UNK]", "[CLS]", "a"])

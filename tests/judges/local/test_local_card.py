@@ -61,11 +61,6 @@ def test_families_with_other_label_orders_have_other_cards(model: str, name: str
     assert found.output.labels.index("entailment") == place
 
 
-def test_an_unknown_model_has_no_card() -> None:
-    """A pattern of one organisation covers no other."""
-    assert builtin_card_for("somebody/nli-deberta-v3-xsmall") is None
-
-
 @each_case(
     ("changes", "message"),
     [
@@ -144,17 +139,6 @@ def test_a_wrong_card_of_options_is_refused(changes: dict[str, Any], message: st
     assert message in str(refused.value)
 
 
-def test_only_a_card_of_options_has_questions() -> None:
-    """A pair has labels, and no questions."""
-    question = {"wording": "a", "options": ["a", "b"], "yes": ["a"]}
-    with pytest.raises(UsageError, match=r"questions\.support and answers\.support need each other"):
-        card(questions={"support": question, "usefulness": question})
-    fields = tomllib.loads(NLI_CARD)
-    del fields["output"]
-    with pytest.raises(UsageError, match="output is needed"):
-        card_of(fields, "judge.toml")
-
-
 def test_cuts_ascend() -> None:
     """The cut of grade 2 may not be below that of grade 1."""
     with pytest.raises(UsageError, match="must not be above"):
@@ -179,12 +163,6 @@ def test_a_malformed_file_is_one_line(tmp_path: Path, content: bytes, message: s
         read_card(path)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_missing_card_is_named(tmp_path: Path) -> None:
-    """A path without a file is one line."""
-    with pytest.raises(UsageError, match="No such file"):
-        read_card(tmp_path / "judge.toml")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from merilo.judges.local.find import (
     fetched_folder,
     find_model,
     hub_cache,
-    judges_home,
 )
 from merilo.judges.local.judge import local_judge
 
@@ -218,19 +217,3 @@ def test_only_the_files_of_the_card_are_opened(tmp_path: Path) -> None:
     judge.provider.scorer()
     assert {*opened} <= {"judge.toml", "config.json", "model.onnx", "tokenizer.json"}
     assert "model.onnx" in opened
-
-
-def test_the_folder_of_fetched_models_is_below_the_users_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without $MERILO_JUDGES it follows $XDG_DATA_HOME on Linux."""
-    monkeypatch.delenv("MERILO_JUDGES")
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert judges_home() == tmp_path / "merilo" / "judges"
-
-
-def test_a_missing_file_names_how_to_export(tmp_path: Path) -> None:
-    """A snapshot without an ONNX file, as many repositories are, names the exporter."""
-    snapshot = cached()
-    (snapshot / "model.onnx").unlink()
-    assert "has no onnx/model.onnx. To export the model: uvx --from optimum-onnx" in refused("nli")
-    assert tmp_path.is_dir()

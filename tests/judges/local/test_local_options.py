@@ -14,7 +14,6 @@ from tiny_models import OPTIONS_CARD, decider, rigged
 from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards
 from merilo.judges.local.judge import LocalJudge, local_judge
-from merilo.judges.local.model import golden_check
 from merilo.judging.kinds.contexts import (
     Relevance,
     RelevanceVerdict,
@@ -124,13 +123,6 @@ def test_a_number_that_is_not_finite_fails(tmp_path: Path) -> None:
     answer = ask(local_judge(str(folder)), Support("Rome.", ("Rome.",)))
     assert isinstance(answer, Failure)
     assert answer.kind is FailureKind.BROKEN
-
-
-def test_golden_pairs_name_an_option(tmp_path: Path) -> None:
-    """A golden pair of such a card is one input of the model."""
-    golden = '[[golden]]\npremise = "The tower."\nquestion = "The tower?"\noption = "it"\nlogits = [2.0]\n'
-    check = golden_check(judge_of(tmp_path, OPTIONS_CARD + golden).provider.scorer())
-    assert check.agree
 
 
 def test_the_questions_are_part_of_the_fingerprint(tmp_path: Path) -> None:

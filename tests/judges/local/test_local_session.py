@@ -134,12 +134,6 @@ def test_the_fingerprint_covers_every_file(tmp_path: Path) -> None:
     assert local_judge(str(tmp_path)).fingerprint() == prints[0]
 
 
-def test_a_moved_folder_has_the_same_fingerprint(tmp_path: Path) -> None:
-    """The place of the files affects no verdict."""
-    first = random_judge(tmp_path / "a").fingerprint()
-    assert random_judge(tmp_path / "b").fingerprint() == first
-
-
 def refused(path: Path, labels: int = 3) -> str:
     """The error of loading a model, which is one line."""
     with pytest.raises(UsageError) as error:

@@ -14,12 +14,6 @@ def up_to(tokens: int) -> Callable[[str], bool]:
     return lambda text: len(text) <= tokens
 
 
-def test_sentences_are_taken_while_they_fit() -> None:
-    """A window has as many whole sentences as fit, and blank ones are skipped."""
-    found = list(windows(["aaa", " ", "bbb", "ccc"], Windows(), up_to(7)))
-    assert found == [(0, 2, "aaa bbb"), (3, 3, "ccc")]
-
-
 def test_words_limit_a_window() -> None:
     """The number of words limits a window before the tokens do."""
     found = windows(["a b c d", "e f g h", "i"], Windows(words=8, joined_by="\n"), up_to(100))
@@ -37,11 +31,6 @@ def test_a_long_sentence_is_divided() -> None:
     found = list(windows(["aaaa bbbb", "cccccccccc"], Windows(), up_to(6)))
     assert [each.text for each in found] == ["aaaa", "bbbb", "ccccc", "ccccc"]
     assert [each.first for each in found] == [0, 0, 1, 1]
-
-
-def test_joined_sentences_that_grow_are_divided() -> None:
-    """Sentences that fit by their own lengths but not as one text become two windows."""
-    assert [each.text for each in windows(["aa", "bb"], Windows(joined_by="--"), up_to(5))] == ["aa", "bb"]
 
 
 SENTENCES = st.lists(st.text(st.characters(codec="ascii", categories=["L", "Zs"]), max_size=30), max_size=12)
