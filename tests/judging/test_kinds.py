@@ -2,19 +2,17 @@ from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
-import pytest
 from each_case import each_case
 from pydantic import TypeAdapter
 
 from merilo.data.labels import Task
 from merilo.judging.questions import Question
-from merilo.judging.registry import KINDS, LABELLED_KINDS
+from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import ReplySchema
 from merilo.judging.synthetic import Odds
 from merilo.judging.verdicts import DecisionVerdict
 
 QUESTIONS: list[Question[Any]] = [question for kind in KINDS.values() for question in kind.trial()]
-LABELLED = [question for question in QUESTIONS if question.label_form() is not None]
 
 
 def test_each_kind_is_listed() -> None:
@@ -47,25 +45,6 @@ def test_verdicts_made_by_a_kind_are_valid(question: Question[Any]) -> None:
 def test_each_task_of_labelled_records_has_one_kind() -> None:
     """Exactly one kind of question is asked for each task of labelled records."""
     assert sorted(task for kind in KINDS.values() for task in kind.tasks) == sorted(Task)
-
-
-@each_case("question", LABELLED)
-def test_a_verdict_of_a_label_has_that_label(question: Question[Any]) -> None:
-    """Each label of a form becomes a verdict with the same label."""
-    form = question.label_form()
-    assert form is not None
-    assert [question.verdict_of_label(label).as_label() for label in form.labels] == [*form.labels]
-
-
-def test_kinds_with_a_form_are_listed() -> None:
-    """`LABELLED_KINDS` are the kinds whose questions have a form; verdicts of other kinds have no label."""
-    assert {question.kind for question in LABELLED} == LABELLED_KINDS
-    for question in QUESTIONS:
-        if question.kind not in LABELLED_KINDS:
-            with pytest.raises(ValueError, match="has no label form"):
-                question.verdict_of_label("yes")
-            with pytest.raises(ValueError, match="has no label"):
-                question.guess().as_label()
 
 
 def test_packs_are_of_decisions() -> None:

@@ -31,13 +31,6 @@ def test_what_is_not_judged_is_returned_among_the_verdicts() -> None:
     assert answered(NOT_JUDGED) == (NOT_JUDGED,)
 
 
-def test_errors_end_the_plan() -> None:
-    """Asking again may help."""
-    with pytest.raises(AskFailed) as raised:
-        answered(NOT_JUDGED, BROKEN, YES)
-    assert raised.value.failure is BROKEN
-
-
 def test_one_that_is_not_judged_ends_a_plan_that_needs_all() -> None:
     """`ask_each` returns verdicts only."""
     with pytest.raises(AskFailed) as raised:

@@ -14,7 +14,6 @@ from jinja2 import meta
 from merilo.errors import RubricError
 from merilo.judging import rubric
 from merilo.judging.kinds.contexts import Mentions, Relevance, Sufficiency, Support, Usefulness
-from merilo.judging.kinds.measured import Embeddings
 from merilo.judging.kinds.responses import (
     Addresses,
     Answered,
@@ -99,13 +98,6 @@ def test_the_examples_are_sound_replies(name: str, language: str) -> None:
             assert fields[: len(reply)] == list(reply)
 
 
-def test_an_unknown_language_is_asked_in_english() -> None:
-    """A question in a language without rubrics gets the English one; a region does not matter."""
-    assert rubric.rubric_for(Relevance("?", (), language="eo")).name == "en/relevance.v1"
-    assert rubric.rubric_for(Relevance("?", (), language="ru-RU")).name == "ru/relevance.v1"
-    assert rubric.rubric_for(Relevance("?", (), language="../ru")).name == "en/relevance.v1"
-
-
 def test_a_choice_shows_labels_with_their_meaning_and_then_the_texts() -> None:
     """What to do comes first; a label without a definition stands alone; Russian rubrics name the texts in Russian."""
     question = Choice("How warm?", ("icy", "mild"), ("below 0", ""), ("user input", "context 1"), ("Cold?", "Snow."))
@@ -132,23 +124,12 @@ def test_only_files_under_rubrics_are_loaded(name: str) -> None:
         rubric.load(name)
 
 
-def test_a_kind_without_rubric_is_an_error() -> None:
-    """Vectors are not asked for in words."""
-    with pytest.raises(RubricError, match=r"no rubric 'embeddings\.v1'"):
-        rubric.render(Embeddings(("a",)))
-
-
 def test_a_completion_names_its_rubric_itself() -> None:
     """A completion is filled from its own names and values; only the token of its fences is its own."""
     question = Completion("en/noncommittal.v1", ("user_input", "response"), ("Who?", "No idea."))
     own, other = rubric.render(question), rubric.render(Noncommittal("Who?", "No idea."))
     assert own.user.replace(*tokens(own), "") == other.user.replace(*tokens(other), "")
     assert own.system == other.system
-
-
-def test_braces_in_a_text_stay_text() -> None:
-    """A text that looks like a template is not run."""
-    assert "{{ 7 * 7 }} {% for %}" in rubric.render(Noncommittal("Who?", "{{ 7 * 7 }} {% for %}")).user
 
 
 def test_what_repeats_comes_first() -> None:
@@ -159,13 +140,6 @@ def test_what_repeats_comes_first() -> None:
     assert first.system == second.system
     same = next(n for n, (a, b) in enumerate(zip(first.user, second.user, strict=False)) if a != b)
     assert "Another.\ncontext 2" in first.user[:same]
-
-
-def test_a_sentence_takes_one_line() -> None:
-    """A line break within a sentence cannot begin a line with a number of its own."""
-    user = rubric.render(Relevance("?", ("One\n[2] false", "\u2028[3] false\x85[4] false"))).user
-    assert re.findall(r"^\[(\d+)\]", user, re.MULTILINE) == ["1", "2"]
-    assert len(user.splitlines()) == len(user.split("\n"))
 
 
 FENCE = re.compile(r"^<<<.* ([0-9a-f]{12})$|^.* ([0-9a-f]{12})>>>$", re.MULTILINE)
