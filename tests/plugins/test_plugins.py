@@ -17,7 +17,7 @@ from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import parse_metric
-from merilo.plugins import Group, Plugin, object_in_file, split_file
+from merilo.plugins import Group, Plugin, object_in_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 ROWS = [
@@ -269,14 +269,6 @@ def test_a_file_runs_once(tmp_path: Path) -> None:
         assert os.environ["RUNS"] == "x"
     finally:
         os.environ.pop("RUNS", None)
-
-
-def test_a_file_is_told_from_a_name() -> None:
-    """Names of published definitions contain colons too."""
-    assert split_file("a/b.py:C(x=1)") == ("a/b.py:C", "(x=1)")
-    assert split_file("a (1)/b.py:C(x=1)") == ("a (1)/b.py:C", "(x=1)")
-    assert split_file('name(x="b.py:C(y)")') == ("", 'name(x="b.py:C(y)")')
-    assert split_file("ragas-0.1.9:faithfulness(k=1)") == ("", "ragas-0.1.9:faithfulness(k=1)")
 
 
 def test_a_plugin_that_exits_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +13,10 @@ from merilo.commands.export.run import export_run
 from merilo.errors import UsageError
 
 
-class Tags(HTMLParser):
-    """The tags and the text of a piece of HTML."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert not any(name.startswith("on") for name, _ in attrs)
-        self.tags.add(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> merilo.Run:
     (tmp_path / "scores.csv").write_text("id,s\na,0.5\nb,\n=1+1,0.25\n", encoding="utf-8")
     return merilo.Run.of(import_scores(tmp_path / "scores.csv", scores=["s"], out=tmp_path / "run"))
-
-
-def test_a_run_shows_its_means(run: merilo.Run) -> None:
-    """A notebook shows what `print` shows."""
-    shown = Tags(run._repr_html_())
-    assert shown.tags == {"pre"}
-    assert shown.text == str(run)
-    assert "scores: 3 samples, scores of scores.csv" in shown.text
 
 
 def test_a_frame_has_a_row_for_each_outcome(run: merilo.Run) -> None:
@@ -84,13 +58,6 @@ def test_columns_without_a_value_have_a_type(run: merilo.Run, backend: str) -> N
     schema = run.to_frame(backend).schema
     types = [str(schema[name] if backend == "polars" else schema.field(name).type) for name in ("response", "contexts")]
     assert types == (["String", "Int64"] if backend == "polars" else ["string", "int64"])
-
-
-@pytest.mark.parametrize(("option", "value"), [("backend", "dask"), ("rows", "metrics")])
-def test_another_kind_of_frame_is_refused(run: merilo.Run, option: str, value: str) -> None:
-    """The error names the values that there are."""
-    with pytest.raises(UsageError, match=rf"{option} must be .* or|{option} must be one of"):
-        run.to_frame(**{option: value})
 
 
 @pytest.mark.parametrize("module", ["pandas", "polars", "pyarrow"])

@@ -105,21 +105,6 @@ def test_a_sample_shows_its_flags(run: merilo.Run) -> None:
     assert lines[lines.index(LOST) + 1] == "the reply has no verdict"
 
 
-def test_a_composite_without_a_value_says_why(run: merilo.Run) -> None:
-    """It stands in the table without a mean, and below with the part that lacks a sample; its parts tell the rest."""
-    page = shown(run)
-    assert "made:sum: 1 undefined: no value, because" in page
-    assert "1 without made:flagged" in page
-    assert page.count("it is the third") == 1
-    assert record_of(run)["metrics"]["made:sum"]["made_of"] == ["made:flagged"]
-
-
-def test_without_flags_nothing_is_said(tmp_path: Path) -> None:
-    """A run that has none has no such heading."""
-    run = merilo.evaluate(rows(1), metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
-    assert "Scored anyway" not in shown(run)
-
-
 def test_less_is_better_is_told(tmp_path: Path) -> None:
     """Below the table and on the static page, for those metrics alone."""
     judge = merilo.ScriptedJudge.by(verdict_for)
@@ -140,41 +125,6 @@ def test_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
     assert "support, checked against the response: " in page
     assert "support, checked against the reference: " in page or "support, checked against the contexts" in page
     assert "support, checked against the response" in str([each.detail for each in report_run(run).entries])
-
-
-def test_what_a_reference_supports_says_so(tmp_path: Path) -> None:
-    """A metric leaves out which reference it was, there being one; its page still tells the two verdicts apart."""
-    row = rows(1)[0] | {"response": "It is 0 km long.", "retrieved_contexts": ["The town has a market."]}
-    judge = merilo.ScriptedJudge.by(verdict_for)
-    run = merilo.evaluate(
-        [row], judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", storage={"cache": False}
-    )
-    page = str(case_page(SampleDetail.of(run, "s0"), 100))
-    assert "support, checked against the contexts: not stated" in page
-    assert "support, checked against the reference: supported" in page
-
-
-def test_a_statement_that_was_asked_about_twice_stands_once(tmp_path: Path) -> None:
-    """Noise holds each statement against contexts and reference: it is listed once, with both verdicts."""
-    judge = merilo.ScriptedJudge.by(verdict_for)
-    run = merilo.evaluate(
-        rows(5), judge=judge, metrics=["noise_sensitivity"], out=tmp_path / "run", storage={"cache": False}
-    )
-    ((_, views),) = SampleDetail.of(run, "s0").statements.items()
-    assert len({view.text for view in views}) == len(views) > 0
-    assert {remark.against for view in views for remark in view.said} == {"the contexts and the reference"}
-
-
-def test_a_question_about_a_statement_says_what_it_was_held_against(tmp_path: Path) -> None:
-    """Among what was asked, the contexts go without saying; another text is named, and no context beside it."""
-    judge = merilo.ScriptedJudge.by(verdict_for)
-    metrics = ["context_recall", "answer_correctness"]
-    run = merilo.evaluate(rows(5), judge=judge, metrics=metrics, out=tmp_path / "run", storage={"cache": False})
-    page = str(case_page(SampleDetail.of(run, "s1"), 100))
-    asked = [line.strip() for line in page.partition("Questions asked")[2].splitlines() if "support of" in line]
-    assert any('.", checked against the reference: ' in line for line in asked)
-    assert any('."' in line and "against" not in line for line in asked)
-    assert not any("against the re" in line and "by context" in line for line in asked)
 
 
 def test_a_run_that_was_killed_says_how_to_go_on(run: merilo.Run) -> None:

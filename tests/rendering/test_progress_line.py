@@ -100,19 +100,6 @@ def test_a_plain_line_says_all() -> None:
     )
 
 
-def test_a_pause_takes_the_place_of_the_time_left() -> None:
-    """While an endpoint is not to be asked, the line says for how long."""
-    assert "waiting 12 s (429)" in sentence(
-        ProgressStats(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0)
-    )
-    assert "left" not in sentence(ProgressStats(done=1, samples=9, seconds=9.0, paused_s=11.2, seconds_left=5.0))
-
-
-def test_a_slow_judge_is_counted_by_the_minute() -> None:
-    """Less than one request a second is told as requests a minute."""
-    assert "6 requests/min" in sentence(ProgressStats(done=0, samples=9, seconds=9.0, requests_per_s=0.1))
-
-
 @pytest.mark.parametrize(("encoding", "signs"), [("utf-8", "━─"), ("ascii", "=-"), ("cp1252", "=-")])
 def test_the_bar_has_signs_that_the_terminal_has(encoding: str, signs: str) -> None:
     """Where the terminal is not UTF-8 the bar is ASCII."""
@@ -130,34 +117,6 @@ def test_no_color_leaves_carriage_returns_alone(monkeypatch: pytest.MonkeyPatch)
     line.draw(BUSY)
     line.clear()
     assert "\x1b" not in terminal.getvalue()
-
-
-def test_clearing_leaves_blanks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the last line as many blanks as it had columns, and the cursor at the beginning; else nothing."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal = Terminal()
-    line = TerminalLine(terminal)
-    line.clear()
-    assert terminal.getvalue() == ""
-    line.draw(BUSY)
-    drawn = terminal.getvalue()
-    line.clear()
-    assert terminal.getvalue() == drawn + "\r" + " " * len(drawn.strip("\r")) + "\r"
-
-
-def test_the_form_does_not_flicker() -> None:
-    """A line that had to be barer stays so when its figures get shorter for a moment."""
-    terminal = Terminal()
-    line = TerminalLine(terminal)
-    long = ProgressStats(
-        done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4_000, retries=99_999, cost_usd=1e5
-    )
-    short = ProgressStats(done=1, samples=10**6, seconds=1.0, requests_per_s=1e4, in_flight=4, retries=9, cost_usd=1.0)
-    line.draw(short)
-    line.draw(long)
-    terminal.truncate(0)
-    line.draw(short)
-    assert "10,000 req/s" in terminal.getvalue()
 
 
 def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -167,11 +167,6 @@ def test_a_span_of_code(text: str, shown: str) -> None:
     assert code(text) == shown
 
 
-def test_a_block_of_code_cannot_be_left() -> None:
-    """The fence is longer than any run of ticks within."""
-    assert fenced("a\n````\nb\n") == "`````text\na\n````\nb\n`````\n"
-
-
 def test_markdown_fits_into_a_comment(tmp_path: Path) -> None:
     """Long samples are left out from the end, so that the comment stays below what a comment may hold."""
     long = "word " * 30_000

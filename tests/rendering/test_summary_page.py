@@ -7,7 +7,7 @@ import pytest
 
 import merilo
 from merilo.commands.report.run_page import report_text
-from merilo.commands.show.summary import MAX_LINES, record_of, run_markdown, run_page
+from merilo.commands.show.summary import record_of, run_markdown, run_page
 from merilo.judges.measured_agreement import embedded_right
 from merilo.metrics.registry import all_metrics
 from merilo.runs.run import Run
@@ -33,16 +33,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     names = [name for name in all_metrics() if name not in {"context_entity_recall", "answer_completeness"}]
     names = [*names, *cuts]
     return merilo.evaluate(ROWS, metrics=names, out=tmp_path_factory.mktemp("run") / "out", storage={"cache": False})
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_many_metrics_fit(run: Run, width: int) -> None:
-    """Whatever does not fit is counted, and the command that shows it is named."""
-    lines = str(run_page(run, width, again="merilo run again --retry-failed")).splitlines()
-    assert len(lines) <= MAX_LINES + 4 * (width < 80)
-    assert any("more: --full" in line for line in lines)
-    assert any(line.startswith("Report: merilo report") for line in lines)
-    assert lines.count("Read first") == 1
 
 
 def refusing(sentence: str) -> merilo.ScriptedJudge:
@@ -75,14 +65,6 @@ def test_undefined_samples_are_counted_in_the_row(tmp_path: Path) -> None:
         empty, metrics=["context_relevance"], judge=judge, out=tmp_path / "none", storage={"cache": False}
     )
     assert "context_relevance: 8 undefined: no context was retrieved.\n" in str(none)
-
-
-@pytest.mark.parametrize(("language", "name"), [("de", "German"), ("xx", "xx")])
-def test_unread_languages_are_one_line(tmp_path: Path, language: str, name: str) -> None:
-    """Languages that the embedded judge does not read are named in words, unknown ones by their code."""
-    rows = [row | {"language": language if place < 3 else "en"} for place, row in enumerate(ROWS)]
-    run = merilo.evaluate(rows, metrics=["context_relevance"], out=tmp_path / "run", storage={"cache": False})
-    assert f"3 rows are {name}: the embedded judge compares only words there.\n" in str(run)
 
 
 def test_a_run_prints_and_finds_its_samples(run: Run) -> None:
@@ -149,11 +131,3 @@ def test_the_first_screen_of_the_embedded_judge_says_what_it_knows(tmp_path: Pat
     assert record["answers"] == {"supported": 1, "strayed": 1, "unknown": 1}
     assert counts in run_markdown(run)
     assert counts in report_text([run])
-
-
-def test_without_ids_and_open_answers_the_first_screen_is_shorter(tmp_path: Path) -> None:
-    """No line on gold passages, and no other judge."""
-    run = merilo.evaluate(OPENED[:2], out=tmp_path / "run", storage={"cache": False})
-    text = str(run_page(run, 120))
-    assert "\n1 stated by a passage, 1 with a value that no passage holds.\n\n" in text
-    assert not re.search("Gold passage|More verdicts", text)

@@ -63,11 +63,6 @@ def test_every_entry_has_the_same_placeholders() -> None:
         assert set(forms) <= {3}, english
 
 
-def test_no_entry_is_in_both_parts() -> None:
-    """A message is also found as a phrase, so it is listed once."""
-    assert not TABLE["messages"].keys() & TABLE["phrases"].keys()
-
-
 @each_case(
     ("amount", "said"),
     [

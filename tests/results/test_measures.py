@@ -1,6 +1,5 @@
 """Measures: numbers of samples that are not scores, from files, pipelines and imports."""
 
-import json
 import time
 from pathlib import Path
 
@@ -97,15 +96,6 @@ def test_an_imported_cost_is_not_a_score(tmp_path: Path) -> None:
     )
     both = import_scores(table, measures=["stars=higher"], out=tmp_path / "both")
     assert list(measures_of(both)) == ["cost_usd", "stars"]
-
-
-def test_samples_without_a_number_do_not_count(tmp_path: Path) -> None:
-    """Neither in the mean nor in the number of samples."""
-    data = tmp_path / "data.jsonl"
-    some = [{**each, **({"tokens": 10} if at % 2 else {"tokens": None})} for at, each in enumerate(rows())]
-    data.write_text("".join(json.dumps(each) + "\n" for each in some), encoding="utf-8")
-    found = measures_of(evaluated(data, tmp_path / "run"))["tokens"].record()
-    assert (found["samples"], found["mean"], found["interval"]) == (10, 10.0, None)
 
 
 def test_clusters_widen_the_interval() -> None:

@@ -120,26 +120,11 @@ def test_the_interval_is_that_of_its_units(told: Callable[..., merilo.Run], valu
     assert found.interval[0] < found.interval[1]
 
 
-def test_too_little_data_gives_no_interval(told: Callable[..., merilo.Run]) -> None:
-    """One sample has a mean, and a sentence in the place of its interval."""
-    found = only(told([0.5]))
-    assert (found.mean, found.interval, found.note) == (0.5, None, "cannot tell from 1 scored sample")
-    none = only(told([None, None]))
-    assert (none.mean, none.interval, none.note) == (None, None, "cannot tell from 0 scored samples")
-
-
 def test_bounds_are_with_failed_and_with_undefined_outcomes(told: Callable[..., merilo.Run]) -> None:
     """What failed could have been anything; what is undefined is in the second pair only."""
     found = only(told([0.5, 0.5, "broken", None]))
     assert found.bounds == pytest.approx((1 / 3, 2 / 3))
     assert found.bounds_with_undefined == pytest.approx((0.25, 0.75))
-
-
-def test_a_range_without_an_end_has_no_bound_there(told: Callable[..., merilo.Run]) -> None:
-    """Where there is no worst value, None stands in its place."""
-    found = told([0.5, None], metrics=[Open()]).metrics["made:open"]
-    assert found.bounds == (0.5, 0.5)
-    assert found.bounds_with_undefined == (None, 0.75)
 
 
 def test_clusters_are_the_units_where_they_are_named(told: Callable[..., merilo.Run]) -> None:

@@ -40,12 +40,6 @@ def test_two_samples_of_one_id_are_refused(ids: list[object], message: str, tmp_
     assert message in str(refused.value)
 
 
-def test_numbers_beside_other_ids_are_fine(tmp_path: Path) -> None:
-    """Records with and without ids stand side by side while no two are equal."""
-    run = evaluate([record(), record("x"), record(), record("5"), record("02")], tmp_path)
-    assert [sample.sample.id for sample in run.samples] == ["1", "x", "3", "5", "02"]
-
-
 def test_the_second_of_one_id_can_be_skipped(tmp_path: Path) -> None:
     """With skip_invalid the first sample of an id stays, and the run says what was left out."""
     run = evaluate([record(), record("1"), record("y")], tmp_path, skip_invalid=True)
@@ -75,9 +69,3 @@ def test_a_fault_of_some_records_is_told_once_with_their_places(tmp_path: Path) 
     assert len(told) == 3
     assert "records 1 to 3, 5, field 'user_input': expected" in told[1]
     assert "record 6, field 'user_input': expected" in told[2]
-
-
-def test_names_that_nobody_knows_are_not_guessed(tmp_path: Path) -> None:
-    """Where no column is near a known name, the form of the option stands alone."""
-    with pytest.raises(merilo.DataError, match="Map columns with mapping="):
-        evaluate([{"zzz": "q?"}], tmp_path)

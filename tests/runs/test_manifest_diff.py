@@ -32,19 +32,6 @@ def test_what_a_user_has_sent_besides_is_named_but_not_shown() -> None:
     assert told == "openai:m differs in provider.body.api_key"
 
 
-def test_what_is_long_or_many_is_cut() -> None:
-    """A message about two judges stays a sentence."""
-    told = judge_difference(judge(**{f"k{n}": "x" * 500 for n in range(500)}), judge()) or ""
-    assert told.endswith("; 495 more")
-    assert len(told) < 1_000
-
-
-def test_each_role_that_both_runs_have_is_looked_at() -> None:
-    """The difference is told under the name of its role."""
-    told = judges_difference({"judge": judge(x=1), "strict": judge(x=1)}, {"judge": judge(x=1), "strict": judge(x=2)})
-    assert told == "the strict openai:m differs in provider.x 1 there, 2 here"
-
-
 @pytest.mark.parametrize(("judge_kind", "expected"), [("embedded", ()), ("llm", ("rubrics",))])
 def test_rubrics_count_only_for_language_models(judge_kind: str, expected: tuple[str, ...]) -> None:
     """A run that asks no language model can be resumed after its rubrics have a new version."""

@@ -65,14 +65,6 @@ def test_other_names_are_refused_with_the_names_that_may_be_meant(name: str, mes
     assert str(caught.value) == message
 
 
-def test_a_metric_that_was_left_out_as_weak_can_be_added_by_name() -> None:
-    """The message does not suggest another metric."""
-    with pytest.raises(UsageError, match=r"^This run has no answer_relevancy: the judge is weak at it"):
-        resolve_metric(
-            "answer_relevancy", ("context_relevance",), left_out={"answer_relevancy": "the judge is weak at it"}
-        )
-
-
 def test_a_prefix_is_not_a_name() -> None:
     """`context` is refused, because another metric of the run may begin with it too."""
     with pytest.raises(UsageError, match=r"No metric 'context_rel' in runs/a; did you mean context_relevance\?"):

@@ -17,7 +17,6 @@ from merilo.errors import RunError
 from merilo.judging.ask import Answer
 from merilo.judging.json_types import compact
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Support, SupportLabel, SupportVerdict
-from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.base import Reply, Usage
@@ -83,15 +82,6 @@ def test_only_a_commit_is_durable(store: Store, path: Path) -> None:
     store.commit()
     assert other.execute("SELECT count(*) FROM answers").fetchone() == (1,)
     other.close()
-
-
-def test_many_keys_are_one_look_up(store: Store) -> None:
-    """A look-up of more keys than one statement takes finds them all."""
-    for number in range(350):
-        store.keep([row(number)], None)
-    store.commit()
-    wanted: dict[bytes, type[Verdict]] = dict.fromkeys(map(key, range(400)), RelevanceVerdict)
-    assert store.answers(wanted) == {key(number): verdict(number) for number in range(350)}
 
 
 def test_the_first_answer_under_a_key_stays(store: Store) -> None:
@@ -214,16 +204,6 @@ def test_samples_replace_those_before_only_when_accepted(store: Store) -> None:
     assert len([*store.sample_ids()]) == 3
 
 
-def test_a_number_or_none_in_a_question_is_read_back(store: Store) -> None:
-    """Fields that are no texts keep their value."""
-    asked = Completion("rubric", ("name",), ("value",), temperature=0.7, likely="so")
-    store.keep([(key(1), asked, CompletionVerdict("x"))], PAID)
-    found = store.asked(key(1))
-    assert found is not None
-    assert found.question == asked
-    assert found.question.likely == "so"
-
-
 def test_reading_needs_no_permission_to_write(store: Store, path: Path) -> None:
     """A closed store is one file, without a log beside it, that a reader leaves as it is."""
     store.keep([row(1)], PAID)
@@ -234,14 +214,6 @@ def test_reading_needs_no_permission_to_write(store: Store, path: Path) -> None:
     reader.close()
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == ["store.sqlite"]
-
-
-def test_no_file_is_no_store(path: Path) -> None:
-    """A store that is not there is not made by looking for it."""
-    for look in (Store.open, Store.read):
-        with pytest.raises(RunError, match="Not a run directory"):
-            look(path)
-    assert not path.exists()
 
 
 def test_what_a_broken_off_conversation_heard_is_found_and_counted(store: Store, path: Path) -> None:
