@@ -57,23 +57,6 @@ def test_every_page_is_linked_from_the_first_page() -> None:
     assert sorted(linked) == sorted(there)
 
 
-@each_case(
-    ("word", "page"),
-    [
-        ("context relevancy", "ragas-0.1.md"),
-        ("strictness", "ragas-0.0.md"),
-        ("hallucination", "answers.md"),
-        ("golden set", "retrieval.md"),
-        ("regression", "gate.md"),
-        ("OpenTelemetry", "production.md"),
-    ],
-)
-def test_words_that_people_search_for_lead_to_a_page(word: str, page: str) -> None:
-    """The line of the first page with the word links one page."""
-    lines = [line for line in (DOCS / "index.md").read_text(encoding="utf-8").splitlines() if word in line]
-    assert [re.findall(r"\]\(([^)]+)\)", line) for line in lines] == [[page]]
-
-
 GOOD = """
 <!-- file: data/word.txt -->
 ```text

@@ -5,7 +5,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import forked_commands
 import pytest
 from command_line import COMMAND, SAMPLES, Here
 
@@ -41,15 +40,6 @@ def run(folder: Path, code: str) -> str:
     return here.merilo("run", "data.jsonl", "--metrics", "metric.py:None_").stdout
 
 
-def test_runs_in_turn_order_sets_otherwise(tmp_path: Path) -> None:
-    """Output that depends on the order of a set is not the same in two runs, so a test of equal bytes sees it."""
-    code = "print(*{str(number) for number in range(99)}, file=sys.__stdout__)"
-    first, second = (run(tmp_path, code) for _ in range(2))
-    assert sorted(first.split()) == sorted(second.split())
-    assert len(first.split()) == 99
-    assert first != second
-
-
 def test_a_fork_keeps_nothing_for_the_next(tmp_path: Path) -> None:
     """Changes that a run makes to its memory, environment and directory do not reach later runs."""
     code = (
@@ -57,9 +47,3 @@ def test_a_fork_keeps_nothing_for_the_next(tmp_path: Path) -> None:
         "sys.left = 1; os.environ['LEFT'] = 'x'; os.chdir('/')"
     )
     assert {run(tmp_path, code) for _ in range(3)} == {f"0 None {tmp_path}\n"}
-
-
-def test_what_python_reads_at_its_start_needs_a_start() -> None:
-    """Runs with variables for Python itself are started anew."""
-    assert not forked_commands.can_fork({"PYTHONPATH": "x"})
-    assert not forked_commands.can_fork({"LC_ALL": "C"})
