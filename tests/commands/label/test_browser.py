@@ -125,19 +125,6 @@ def test_ten_answers_by_keyboard_reload_undo_and_attach(
     assert (corrected.labelled, corrected.estimate is not None) == (12, True)
 
 
-def test_undo_after_a_reload(browser: Browser, page: Path) -> None:
-    """Undo goes back through answers given before a reload, to the first."""
-    fresh(browser, page)
-    begin(browser)
-    for key in "012":
-        browser.key(key)
-    browser.open(page)
-    browser.wait(TASK)
-    for left in ("2 of 12", "1 of 12", "0 of 12", "0 of 12"):
-        browser.key("u")
-        assert progress(browser) == left
-
-
 def test_keys_move_skip_fold_and_help(browser: Browser, page: Path) -> None:
     """Arrows walk without answering, s skips, g opens the guidelines, ? lists the keys; unknown keys do nothing."""
     fresh(browser, page)
@@ -202,34 +189,6 @@ def test_a_downloaded_file_continues_elsewhere(browser: Browser, page: Path, tmp
     browser.wait(TASK)
     assert progress(browser) == "4 of 12"
     assert browser.run("document.querySelector('.name').textContent") == "ann"
-
-
-def test_the_page_says_how_long_it_takes_and_measures_it(browser: Browser, page: Path, tmp_path: Path) -> None:
-    """Before the first answer the assumed time is shown; from ten answers on their median; the file has each time."""
-    fresh(browser, page)
-    assert "12 questions, about 1 minute." in browser.run("document.querySelector('form p').textContent")
-    begin(browser)
-    browser.run("performance.now = () => (window.passed = (window.passed ?? 0) + 50000); 0")
-    for _ in range(10):
-        browser.key("1")
-    assert "about 2 minutes left" in browser.run("document.querySelector('.task .row').textContent")
-    press(browser, "Finish")
-    times = [each["seconds"] for each in read_tasks(downloaded(browser, tmp_path / "files", "labels-ann.jsonl"))]
-    assert times[1:] == [50] * 9 + [None] * 2
-
-
-def test_without_storage_the_page_says_so(browser: Browser, page: Path) -> None:
-    """A browser that stores nothing shows a notice before and during labelling, and answers still count."""
-    # The policy allows no script that would break the storage first, so the test breaks it in a copy of the page.
-    text = page.read_text(encoding="utf-8").replace("http-equiv", "data-was", 1)
-    broken = "<script>Storage.prototype.setItem = () => { throw new Error('full') }</script>"
-    page.write_text(text.replace("<title>", f"{broken}<title>", 1), encoding="utf-8")
-    fresh(browser, page)
-    assert "This browser stores nothing for this page" in browser.run("document.body.innerText")
-    begin(browser)
-    browser.key("1")
-    assert progress(browser) == "1 of 12"
-    assert browser.run(STATE).startswith("Not saved: this browser stores nothing")
 
 
 def test_numbers_are_typed_and_checked(browser: Browser, tmp_path: Path) -> None:

@@ -190,27 +190,6 @@ def test_whatever_ends_the_form_the_labels_are_there(tasks: Here, how: str) -> N
     assert labels(tasks) == ["yes", None, None, None]
 
 
-def test_the_form_fills_in_csv_and_pipes_do_too(run: Here) -> None:
-    """Without a terminal the answers may come from a pipe."""
-    run.merilo("label", "out", "--metric", "context_relevance", "-o", "t.csv")
-    done = run.merilo("label", "t.csv", stdin="0\n2\n1\n")
-    assert done.returncode == 0
-    assert "3 of 3 tasks labelled." in done.stdout
-    found = run.json("label", "out", "--labels", "t.csv")
-    assert found["metrics"]["context_relevance"]["labels"] == 3
-
-
-def test_the_form_takes_numbers_where_a_value_is_asked_for(run: Here) -> None:
-    """What lies outside the metric's range is asked again."""
-    run.write("judge.jsonl", [{"kind": "relevance", "verdict": {"grade": 1, "evidence": [0]}}])
-    metric = "context_relevance(unit=sentence)"
-    run.merilo("run", "data.jsonl", "--judge", "scripted:judge.jsonl", "--metrics", metric, "--out", "s")
-    run.merilo("label", "s", "-o", "s.csv", "--number", "2")
-    done = run.merilo("label", "s.csv", stdin="2\nmuch\n0,5\n1\n")
-    assert done.stdout.count("Type a number from 0 to 1, or s, b, q.") == 2
-    assert run.json("label", "s", "--labels", "s.csv")["metrics"][metric]["people"]["value"] == 0.75
-
-
 def test_what_others_wrote_cannot_steer_the_terminal(run: Here) -> None:
     """Escape sequences in a context are shown as their codes."""
     hostile = {"id": "x", "user_input": "What is lost\u202e?", "retrieved_contexts": ["\x1b[2J\x07 1889 =1+1"]}
@@ -239,20 +218,6 @@ def test_too_few_labels_are_no_estimate_and_exit_3(tasks: Here) -> None:
     assert "judge alone" in tasks.merilo("label", "out", "--labels", "tasks.jsonl", "--full").stdout
 
 
-def test_labels_that_cannot_be_used_have_a_sentence(tasks: Here) -> None:
-    """No label, a file of the other kind and an unknown metric each have a sentence, with exit code 2."""
-    for arguments, says in (
-        (("--labels", "tasks.jsonl"), "None of the 4 tasks has a label yet"),
-        (("--labels", "data.jsonl"), "No task in data.jsonl."),
-    ):
-        done = tasks.merilo("label", "out", *arguments)
-        assert done.returncode == 2
-        assert says in done.stderr
-    tasks.merilo("label", "tasks.jsonl", stdin="y\n")
-    done = tasks.merilo("label", "out", "--labels", "tasks.jsonl", "--metric", "faithfulnes")
-    assert "did you mean faithfulness" in done.stderr
-
-
 def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     """--labels leaves labels.jsonl with the run, and `show --people` compares the judge with them."""
     tasks.merilo("label", "tasks.jsonl", stdin="y\n")
@@ -266,20 +231,3 @@ def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:
     assert "judge compared with human labels" in tasks.merilo("show", "out", "--people", "--full").stdout
     again = tasks.json("show", "out", "--people")["metrics"]["faithfulness"]
     assert again == tasks.json("label", "out", "--labels", "tasks.jsonl")["metrics"]["faithfulness"]
-
-
-def test_people_are_shown_if_there_are_labels(run: Here) -> None:
-    """Without labels the message says what they take, or what they need."""
-    needed = "20 labelled samples are needed; 3 can be labelled here. Evaluate more questions."
-    done = run.merilo("show", "out", "--people")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert needed in done.stderr
-
-
-def test_a_draw_that_is_labelled_names_the_next_step(run: Here) -> None:
-    """The same command after all its tasks asks nothing: it says what more labels need."""
-    command = ("label", "out", "--metric", "context_relevance")
-    assert "3 of 3 tasks labelled." in run.merilo(*command, stdin="0\n2\n1\n").stdout
-    again = " ".join(run.merilo(*command).stdout.split())
-    assert "Task 1 of" not in again
-    assert "All tasks of this draw are labelled. For more: 20 labelled samples are needed" in again

@@ -19,7 +19,6 @@ from merilo.commands.label.cli import label
 from merilo.commands.label.page import label_page
 from merilo.commands.label.run import label_run
 from merilo.commands.label.task_file import TaskFile
-from merilo.errors import DataError, MeriloError
 from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 
@@ -99,32 +98,6 @@ def test_tasks_are_those_of_the_file(tmp_path: Path) -> None:
         (each["task"], each["label"]) for each in written
     ]
     assert "zqann" not in page
-
-
-def test_settled_tasks_are_kept_and_not_asked(tmp_path: Path) -> None:
-    """A sample without contexts needs no answer: its line is in the downloaded file, and no task shows it."""
-    run = judged_run(tmp_path / "run", STATEMENT_ROWS, ["faithfulness"], says_statements)
-    page = page_of(run, samples=24)
-    data = data_of(page)
-    settled = [at for at, record in enumerate(data["records"]) if record["label"] == "settled"]
-    assert settled
-    assert {data["form"][at] for at in settled} == {-1}
-    assert "Nothing to judge" not in page[page.index('id="plain"') : page.index('id="tasks"')]
-
-
-def test_nothing_to_label_is_an_error() -> None:
-    """A page without a task is not written."""
-    with pytest.raises(DataError, match="nothing to label"):
-        label_page([{"task": "t1", "ticket": "no ticket"}])
-
-
-def test_keys_of_answers_and_commands_differ(tmp_path: Path) -> None:
-    """Yes and no have letters, grades their digit, and no key is also a command."""
-    grades = data_of(page_of(judged_run(tmp_path / "a", contexts_rows(6), [METRIC])))["forms"]
-    run = judged_run(tmp_path / "b", STATEMENT_ROWS, ["faithfulness"], says_statements)
-    yes_no = data_of(page_of(run))["forms"]
-    assert [[key[0] for key in form["keys"]] for form in (*grades, *yes_no)] == [["0", "1", "2"], ["n", "y"]]
-    assert grades[0]["keys"][1] == ["1", "1", "part of the answer"]
 
 
 def test_hostile_texts_stay_text(tmp_path: Path) -> None:
@@ -228,19 +201,3 @@ def test_pages_are_written_from_a_run_and_from_a_file(
     assert json.loads(capsys.readouterr().out) == {"file": "t.jsonl", "html": "c.html", "tasks": 20}
     data = [data_of((tmp_path / name).read_text(encoding="utf-8")) for name in ("a.html", "b.html", "c.html")]
     assert len({each["digest"] for each in data}) == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"html": "t.html", "out": "t.jsonl"}, "leave out --out"),
-        ({"html": "t.html"}, "No task to label in"),
-        ({"json": True}, "leave out --json"),
-    ],
-)
-def test_wrong_options_have_a_sentence(tmp_path: Path, options: dict[str, Any], says: str) -> None:
-    """Options that exclude each other, and a file without tasks, are errors that name the option."""
-    path = tmp_path / "data.jsonl"
-    path.write_text("{}\n", encoding="utf-8")
-    with pytest.raises(MeriloError, match=says):
-        label(str(path), **options)

@@ -1,9 +1,7 @@
 """Labels of a pair of runs: how tasks are drawn, and how comparisons and gates decide by them."""
 
-import io
 import re
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +16,11 @@ import merilo
 from merilo.commands.calibrate.human_labels import attach_files, labels_of
 from merilo.commands.calibrate.people import labelling_price
 from merilo.commands.calibrate.run import label_agreement
-from merilo.commands.calibrate.text import people_page
 from merilo.commands.compare.record import comparison_record
 from merilo.commands.compare.text import comparison_page
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import LabelPolicy, Suite
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
-from merilo.commands.label.cli import label
 from merilo.commands.label.run import label_run, tasks_file
 from merilo.commands.label.tasks import unsealed
 from merilo.errors import UsageError
@@ -137,14 +133,6 @@ def test_a_pair_with_other_contexts_is_labelled_for_two_metrics_in_one_pass(tmp_
     assert (more.questions, more.population) == (60 - len(drawn), 60)  # those labelled are not asked again
 
 
-def test_a_pair_needs_the_metric_in_both(tmp_path: Path) -> None:
-    """A run without the metric has no verdicts to draw from."""
-    first, _ = pair(tmp_path, 12)
-    other = judged_run(tmp_path / "c", rows("C", 12, seed=5), ["context_relevance(unit=context)"], kind_to_a)
-    with pytest.raises(UsageError, match="has no metric context_relevance"):
-        label_run(first, metric=METRIC, other=other)
-
-
 def test_labels_of_a_larger_draw_add_to_the_earlier_ones(tmp_path: Path) -> None:
     """A larger draw contains the smaller one; the same draw labelled again replaces its labels."""
     first, second = pair(tmp_path, 60)
@@ -183,20 +171,6 @@ def test_a_judge_that_is_kinder_to_one_run_does_not_decide_after_labels(tmp_path
     assert "corrected by 40 labelled pairs; by the judge alone:" in full
     uncorrected = merilo.compare(*runs, judge_only=True)
     assert uncorrected.metrics[METRIC] == alone.metrics[METRIC]
-
-
-def test_every_page_of_a_comparison_shows_the_judge_alone_beside_the_correction(tmp_path: Path) -> None:
-    """HTML and Markdown name the correction and the judge's own difference."""
-    from merilo.commands.compare.text import comparison_markdown
-    from merilo.commands.report.run_page import comparison_page as report_page
-
-    first, second = pair(tmp_path, 60)
-    assert "by the judge alone" in comparison_markdown(merilo.compare(first, second))
-    labelled(first, second, tmp_path / "t.jsonl", 30)
-    found = merilo.compare(*open_again(first, second))
-    for page in (report_page(found), comparison_markdown(found)):
-        assert "Corrected by 30 labelled questions" in page
-        assert "corrected by 30 labelled pairs; by the judge alone" in page
 
 
 def test_labels_of_one_run_correct_its_mean_and_no_difference(tmp_path: Path) -> None:
@@ -277,81 +251,6 @@ def test_a_suite_may_require_labels(tmp_path: Path) -> None:
     labelled(first, second, tmp_path / "t.jsonl", 40)
     base, new = open_again(first, second)
     assert gate_run(new, suite, baseline=base).verdict is PASS
-
-
-def test_labels_that_are_too_few_are_counted(tmp_path: Path) -> None:
-    """The reading of a gate has the number of labels and of those needed if the judge alone decided."""
-    first, second = pair(tmp_path, 30)
-    labelled(first, second, tmp_path / "t.jsonl", 1)
-    (run, _) = open_again(first, second)
-    assert "1 of 20 needed labels" in gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].reading
-
-
-def test_advice_to_label_more_names_a_draw_that_is_not_labelled_yet(tmp_path: Path) -> None:
-    """The command of an undecided gate with labels has a larger number, so it asks for new labels."""
-    first, second = pair(tmp_path, 200)
-    labelled(first, second, tmp_path / "t.jsonl", 20)
-    (run, _) = open_again(first, second)
-    mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
-    assert mean is not None
-    found = gate_run(run, Suite(minimums={METRIC: mean - 0.07}))
-    assert found.verdict is CANNOT_TELL
-    assert "--number 40 (40 questions, 120 items, about 14 min)" in " ".join(str(gates_page(found, 200)).split())
-
-
-def test_a_gate_with_all_questions_labelled_needs_more_questions(tmp_path: Path) -> None:
-    """No more labels can decide it, so none are asked for; the number of questions that decide is named."""
-    first, second = pair(tmp_path, 30)
-    labelled(first, second, tmp_path / "t.jsonl", 30)
-    (run, _) = open_again(first, second)
-    mean = gate_run(run, Suite(minimums={METRIC: 0.01})).gates[0].decision.value
-    assert mean is not None
-    text = str(gates_page(gate_run(run, Suite(minimums={METRIC: round(mean, 2)})), 200))
-    needed = re.search(r"About ([0-9,]+) questions, all labelled, would decide if the mean stays\.", text)
-    assert needed is not None
-    assert int(needed[1].replace(",", "")) > 30
-    assert "merilo label" not in text
-
-
-def test_next_commands_attach_to_both_runs_of_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Labels of a pair correct the mean of a run only if they are attached to it: one command names both runs."""
-    first, second = pair(tmp_path, 12)
-    tasks = str(tmp_path / "t.jsonl")
-    label(str(first.path), str(second.path), out=tasks)
-    assert f"label {first.path} {second.path} --labels {tasks}" in capsys.readouterr().out
-    label(tasks, html=str(tmp_path / "t.html"))
-    assert "label RUN OTHER --labels labels-NAME.jsonl" in capsys.readouterr().out
-
-
-def test_attaching_to_a_pair_names_the_comparison_that_is_corrected(tmp_path: Path) -> None:
-    """The last sentence of `merilo label A B --labels FILE` names both runs."""
-    first, second = pair(tmp_path, 12)
-    label_run(first, path := tmp_path / "t.jsonl", other=second)
-    fill_in(path, by_grade)
-    found = label_agreement(first, path, attach=True, other=second)
-    assert f"Stored with both runs: merilo compare {first.path} {second.path}" in str(people_page(found, 1000))
-
-
-def test_labels_of_one_run_lead_to_a_command_for_the_pair(tmp_path: Path) -> None:
-    """The note names the metric, without which the command is refused if a run has several with a judge."""
-    first, second = pair(tmp_path, 12)
-    label_run(first, path := tmp_path / "t.jsonl")
-    fill_in(path, by_grade)
-    attach_files([str(first.path)], [str(path)])
-    note = " ".join(each.sentence for each in merilo.compare(*open_again(first, second)).caveats)
-    assert f"merilo label {first.path} {second.path} --metric {METRIC}" in note
-
-
-def test_labelling_a_file_ends_with_how_to_attach_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file of tasks does not say where its runs are, so the command to attach its labels is shown."""
-    first, _ = pair(tmp_path, 12)
-    label_run(first, path := tmp_path / "t.jsonl")
-    for typed, shown in (("q\n", False), ("0\nq\n", True)):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-        label(str(path))
-        assert (f"label RUN --labels {path}" in capsys.readouterr().out) is shown
 
 
 def embedded(folder: Path, metrics: Sequence[str] = (METRIC,)) -> merilo.Run:

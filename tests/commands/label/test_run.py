@@ -2,7 +2,6 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,49 +108,11 @@ def test_every_sample_is_drawn_as_often_as_its_probability_says() -> None:
     assert all(abs(each - 500) < 4 * (2_000 * 0.25 * 0.75) ** 0.5 for each in counts.values())
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "nothing", "k", "kAAAA", "k" + "A" * 4000, Ticket("f", "m", "s", Unit.ITEMS, "", 0.5, 1, 0).task],
-)
-def test_no_other_word_is_a_ticket(text: str) -> None:
-    """What merilo did not seal is no ticket, and raises nothing."""
-    assert unsealed(text) is None
-
-
 @given(st.text(), st.text(), st.floats(1e-6, 1), st.lists(st.text()))
 def test_a_ticket_reads_back(metric: str, sample: str, chance: float, labels: list[str]) -> None:
     """Whatever the metric, the id and the labels are, unsealing gives what was sealed."""
     one = Ticket("f" * 32, metric, sample, Unit.WHOLE, "ab", chance, 7, labels=tuple(labels), among="1f")
     assert unsealed(one.sealed()) == one
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"samples": 0}, "at least 1 sample"),
-        ({"metric": "context_relevence"}, "did you mean context_relevance"),
-    ],
-)
-def test_wrong_use_is_told(run: merilo.Run, arguments: dict[str, Any], says: str) -> None:
-    """A sample of none, and an unknown metric each have a sentence."""
-    with pytest.raises(UsageError, match=says):
-        label_run(run, **{"metric": "context_relevance", **arguments})
-
-
-def test_metrics_without_a_judge_have_nothing_to_label(tmp_path: Path) -> None:
-    """Recall is computed from ids, so people could correct nothing."""
-    rows = [{"id": "a", "retrieved_context_ids": ["1"], "reference_context_ids": ["1"], "user_input": "x"}]
-    run = merilo.evaluate(rows, metrics=["recall@5"], out=tmp_path / "run", storage={"cache": False})
-    with pytest.raises(UsageError, match="computed without a judge"):
-        label_run(run, metric="recall@5")
-
-
-def test_a_run_without_a_score_has_nothing_to_label(tmp_path: Path) -> None:
-    """Where nothing was retrieved, context relevance is undefined everywhere, and the sentence says so."""
-    rows = [{"id": "a", "user_input": "What?", "retrieved_contexts": []}]
-    run = judged_run(tmp_path / "run", rows, ["context_relevance"])
-    with pytest.raises(UsageError, match=r"No sample of .* has a score of context_relevance"):
-        label_run(run)
 
 
 def test_a_file_that_is_there_is_never_overwritten(run: merilo.Run, tmp_path: Path) -> None:
