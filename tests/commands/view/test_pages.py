@@ -1,10 +1,8 @@
 """The pages of `merilo view`: list, report, comparison, errors."""
 
-import os
 import re
 import shutil
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -157,15 +155,6 @@ def test_a_damaged_run_is_a_row(runs: Path, name: str, content: bytes | None) ->
         assert own.status == 422
         assert "This cannot be shown" in own.text
     assert ask(app, found["second"]).status == 200
-
-
-def test_an_unreadable_run_has_its_reason(runs: Path) -> None:
-    """The row of an unreadable run has the reason, and cannot be chosen."""
-    (runs / "first" / "summary.json").write_bytes(b"{")
-    text = ask(app_of(runs), "/").text
-    row = text[text.index('<tr class="unreadable">') :]
-    assert "first/summary.json is damaged" in row
-    assert re.search(r'<input type="checkbox" name="run" value="[0-9a-f]+" aria-label="Choose first" disabled>', row)
 
 
 def test_whatever_reading_raises_is_a_row(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
