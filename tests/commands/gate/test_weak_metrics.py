@@ -1,7 +1,5 @@
 """Weak metrics are marked where a command decides or compares by them."""
 
-from pathlib import Path
-
 import pytest
 from compared import compare_runs
 
@@ -13,9 +11,6 @@ from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import suite_from
 from merilo.commands.gate.text import gates_page, gates_record, junit_text
 from merilo.commands.report.run_page import comparison_page
-from merilo.commands.runs.run import list_runs, runs_record
-from merilo.commands.show.summary import record_of, worst, worst_page, worst_record
-from merilo.commands.verify.replay import replay_run
 from merilo.runs.run import Run
 
 WEAK = "answer_relevancy"
@@ -62,17 +57,3 @@ def test_a_comparison_by_a_weak_metric_says_so(run: Run) -> None:
         True,
         False,
     ]
-
-
-def test_lists_and_worst_samples_mark_weak_metrics(run: Run) -> None:
-    """In JSON `weak` says so, on a page the marker."""
-    assert runs_record(list_runs(run.path.parent))["runs"][0]["weak"] == [WEAK]
-    found, texts = worst(run, WEAK, 2)
-    assert str(worst_page(run, found, texts, 100)).startswith(f"{WEAK} (weak with this judge")
-    assert worst_record(run, found, texts)["weak"] is True
-
-
-def test_a_replay_marks_weak_metrics(run: Run, tmp_path: Path) -> None:
-    """As the stored run does."""
-    again = record_of(replay_run(run.path, out=tmp_path / "again").run)["metrics"]
-    assert {name: each["weak"] for name, each in again.items()} == {WEAK: True, "faithfulness": False}
