@@ -23,7 +23,6 @@ from merilo.commands.compare.text import comparison_page as terminal_page
 from merilo.commands.gate.result import Gates
 from merilo.commands.gate.run import gate_run
 from merilo.commands.gate.suite import Suite
-from merilo.commands.report.run_page import comparison_page
 from merilo.results.scores import RunScores, read_scores
 
 SAMPLES, STUDIES = 60, 200
@@ -112,14 +111,6 @@ def conclusions_of(compared: RunComparison) -> dict[str, object]:
     (row,) = record["comparisons"]
     assert row["verdict"] == "cannot tell"
     return {"conclusion": record["conclusion"], "verdicts": [record["verdict"], row["verdict"]], "said": row["said"]}
-
-
-def test_without_labels_the_page_has_no_colour_of_a_winner(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table and the plot of differences have neither the tone nor the sign of a verdict."""
-    compared, _ = next(studies(pair, monkeypatch, 0))
-    page = comparison_page(compared)
-    table = page[page.index('class="forest"') : page.index("</table>", page.index('class="forest"'))]
-    assert not re.search(r"good|bad|▲|▼", table)
 
 
 @pytest.mark.parametrize("labelled", [20, 40])

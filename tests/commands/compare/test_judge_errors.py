@@ -98,10 +98,3 @@ def test_kindness_follows_the_direction_of_the_metric(
     errors = ErrorDifference(0.1, 0.02, 0.08 if ends[1] > 0 else -0.08, Interval(ends), 40)
     found = judge_errors(errors, "m", ("a", "b"), higher_is_better=higher)
     assert found.facts["kinder_to"] == (None if favoured is None else "ab"[favoured])
-
-
-def test_an_end_near_zero_is_not_shown_as_zero() -> None:
-    """An interval that excludes 0 is written so."""
-    errors = ErrorDifference(0.1, 0.0, 0.1, Interval((0.003, 0.197)), 12)
-    found = judge_errors(errors, "m", ("a", "b"), higher_is_better=True)
-    assert "by 0.100 in m (0.003 to 0.197; 12 labelled pairs)" in found.sentence

@@ -212,14 +212,6 @@ def test_equal_measures_leave_the_choice_to_the_mean(tmp_path: Path) -> None:
     assert "high has the same calls as low, mid and the best mean of them." in plain(found)
 
 
-def test_a_measure_has_one_direction(tmp_path: Path) -> None:
-    """Two runs that declare it in other directions do not share it."""
-    rows = [f"{at},{at % 3 > 0:d},1,{at % 4}" for at in range(60)]
-    runs = [table(tmp_path, name, rows, measures=[own]) for name, own in (("a", "calls"), ("b", "calls=higher"))]
-    with pytest.raises(UsageError, match="one unit and direction; they have cost"):
-        merilo.compare(*runs, runs[0], prefer="calls")
-
-
 def test_means_are_those_of_the_runs(tmp_path: Path) -> None:
     """A sample that one run did not score leaves the means of the others as they are."""
     rows = [f"{at},{at % 5 > 0:d},1,0" for at in range(60)]
@@ -228,17 +220,3 @@ def test_means_are_those_of_the_runs(tmp_path: Path) -> None:
     low = table(tmp_path, "low", [f"{at},{at % 5 > 3:d},1,0" for at in range(60)])
     means = merilo.compare(best, holes, low).rankings[0].means
     assert means == {0: pytest.approx(0.8), 2: pytest.approx(0.2), 1: 0.0}
-
-
-def test_most_questions_of_a_run_left_out_are_a_warning(tmp_path: Path) -> None:
-    """The screen says how many questions are compared, and of how many."""
-    rows = [f"{at},{at % 3 > 0:d},1,0" for at in range(60)]
-    text = plain(merilo.compare(table(tmp_path, "a", rows), table(tmp_path, "b", rows[:30])))
-    assert "Only 30 of 60 questions of a are in every run; the others are left out." in text
-
-
-@pytest.mark.parametrize("within", [5, float("inf"), float("nan"), -1, 0])
-def test_a_margin_is_a_part_of_the_range(settings: list[merilo.Run], within: float) -> None:
-    """Anything else is refused."""
-    with pytest.raises(UsageError, match="--within must be"):
-        merilo.compare(settings, within=within)
