@@ -110,29 +110,12 @@ def test_a_bad_line_never_loses_the_good_ones(tmp_path: Path, rows: list[dict[st
     assert [problem.line for problem in found.problems] == [1, 2, 3]
 
 
-def test_a_csv_row_that_is_too_short_is_told(tmp_path: Path) -> None:
-    """A row that a spreadsheet cut is left out with its line."""
-    write_tasks(tmp_path / "t.csv", TASKS[:2])
-    with (tmp_path / "t.csv").open("a", encoding="utf-8") as file:
-        file.write("t123,only two\n")
-    found = read_people([tmp_path / "t.csv"])
-    assert (found.tasks, found.problems[0].line) == (2, 4)
-
-
 def test_a_label_given_twice_counts_once(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     """Alike it is counted as repeated; differently the last line counts, and that is told."""
     again = [dict(rows[0]), dict(rows[1], label="no")]
     found = read_people([write(tmp_path / "t.jsonl", [*rows, *again])])
     assert (len(found.labels), found.repeated, found.changed) == (3, 1, 1)
     assert {each.ticket.sample: each.label for each in found.labels}["s1"] == "no"
-
-
-def test_two_files_are_two_people(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    """Where nobody is named, the file stands for the person; a name stands for itself."""
-    other = [dict(row, label="no", annotator="ben") for row in rows]
-    files = [write(tmp_path / "ann.jsonl", rows), write(tmp_path / "b.jsonl", other)]
-    found = read_people(files)
-    assert {(each.annotator, each.label) for each in found.labels} == {("ann.jsonl", "yes"), ("ben", "no")}
 
 
 def test_settled_tasks_need_no_label(tmp_path: Path) -> None:
@@ -159,17 +142,6 @@ def test_files_without_tasks_are_refused(tmp_path: Path, text: str, says: str) -
     (tmp_path / "t.jsonl").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=says):
         read_people([tmp_path / "t.jsonl"])
-
-
-def test_a_missing_file_and_another_format_are_told(tmp_path: Path) -> None:
-    """Both name the file."""
-    with pytest.raises(DataError, match="No such file"):
-        read_people([tmp_path / "none.jsonl"])
-    (tmp_path / "labels.xlsx").write_bytes(b"PK")
-    with pytest.raises(UsageError, match=r"labels\.xlsx"):
-        read_people([tmp_path / "labels.xlsx"])
-    with pytest.raises(UsageError, match=r"ends in \.jsonl or \.csv"):
-        write_tasks(tmp_path / "t.parquet", TASKS)
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
@@ -211,11 +183,3 @@ def test_what_another_program_wrote_is_not_overwritten(tmp_path: Path) -> None:
         file.answer(0, "yes")
     assert file.tasks[0].label == ""
     assert not read_people([tmp_path / "t.jsonl"]).labels
-
-
-def test_the_file_keeps_its_permissions(tmp_path: Path) -> None:
-    """Labels may be for few eyes."""
-    write_tasks(tmp_path / "t.jsonl", TASKS)
-    (tmp_path / "t.jsonl").chmod(0o600)
-    TaskFile(tmp_path / "t.jsonl").answer(0, "yes")
-    assert (tmp_path / "t.jsonl").stat().st_mode & 0o777 == 0o600

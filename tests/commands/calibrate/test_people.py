@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from browser import Browser
 from hostile_texts import HOSTILE
-from labelled_run import STATEMENT_ROWS, fill_in, judged_run, says_statements
+from labelled_run import fill_in, judged_run
 
 import merilo
-from merilo.commands.calibrate.human_labels import attach_files
 from merilo.commands.calibrate.run import LabelledRun, label_agreement
 from merilo.commands.calibrate.text import people_page, people_record
 from merilo.commands.label.run import label_run
@@ -106,18 +105,6 @@ def test_a_sample_shows_who_agrees(
     show(str(runs[0].path), sample="s0", full=True)
     shown = capsys.readouterr().out
     assert "ann, relevance: grade 0 of 2 \u2713 agrees" in shown[shown.index("Context 2") :]
-
-
-def test_statements_have_their_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A statement's label is shown with the statement, in the words of the judge."""
-    run = judged_run(tmp_path / "run", STATEMENT_ROWS[1:3], ["faithfulness"], says_statements)
-    label_run(run, tmp_path / "t.jsonl", samples=2)
-    fill_in(tmp_path / "t.jsonl", lambda task: "yes" if "wrote" in task["statement"] else "no", annotator="ben")
-    attach_files([str(run.path)], [str(tmp_path / "t.jsonl")])
-    show(str(run.path), sample="a1")
-    shown = capsys.readouterr().out
-    assert "People     ben: statement 1 supported. The judge" in shown
-    assert "           ben: statement 2 not supported. The judge" in shown
 
 
 @pytest.mark.slow

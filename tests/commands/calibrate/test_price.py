@@ -9,7 +9,7 @@ import merilo
 from merilo.commands.calibrate.human_labels import attach_files, labels_of
 from merilo.commands.calibrate.people import labelling_price, seconds_of, without_labelled
 from merilo.commands.label.run import label_run
-from merilo.commands.label.tasks import ASSUMED_S, labelling_time, seconds_per_task
+from merilo.commands.label.tasks import ASSUMED_S, labelling_time
 
 METRIC = "context_relevance"
 
@@ -59,14 +59,6 @@ def test_advice_is_never_what_was_done(run: merilo.Run, tmp_path: Path) -> None:
     assert (str(price), price.command) == ("All 60 samples are labelled. Evaluate more questions.", "")
 
 
-def test_too_few_samples_ask_for_questions(tmp_path: Path) -> None:
-    """A run with too few samples to decide has no price: it needs more questions."""
-    run = judged_run(tmp_path / "run", contexts_rows(2), [METRIC])
-    price = labelling_price([run], METRIC)
-    said = "20 labelled samples are needed; 2 can be labelled here. Evaluate more questions."
-    assert (str(price), price.command) == (said, "")
-
-
 def test_a_larger_draw_asks_only_what_is_new(run: merilo.Run, tmp_path: Path) -> None:
     """The annotator of a smaller draw is not asked again, another one is; all labels count together."""
     run = labelled(run, tmp_path, 24, "ann")
@@ -75,14 +67,6 @@ def test_a_larger_draw_asks_only_what_is_new(run: merilo.Run, tmp_path: Path) ->
     assert without_labelled(larger, labels_of(run), "ben").to_answer == 5 * 40
     same = label_run(run, samples=24, items=None)
     assert without_labelled(same, labels_of(run), "ann").to_answer == 5 * 24
-
-
-@pytest.mark.parametrize(
-    ("measured", "seconds"), [([4.0] * 9, ASSUMED_S), ([4.0] * 6 + [20.0] * 5, 4.0), ([], ASSUMED_S)]
-)
-def test_ten_measured_tasks_replace_the_assumed_seconds(measured: list[float], seconds: float) -> None:
-    """The median of at least ten tasks counts."""
-    assert seconds_per_task(measured) == seconds
 
 
 def test_seconds_are_stored_with_the_labels(run: merilo.Run, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from labelled_run import (
     by_grade,
     contexts_rows,
     fill_in,
-    fill_in_csv,
     grade_of,
     judged_run,
     lenient,
@@ -31,13 +30,12 @@ from merilo.commands.label.tasks import Unit
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import run_page as report_page
 from merilo.commands.show.summary import record_of, run_page
-from merilo.errors import DataError, RunError, UsageError
+from merilo.errors import DataError, UsageError
 from merilo.judges.scripted import ScriptedJudge
 from merilo.judging.kinds.contexts import Relevance
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind
 from merilo.metrics.formulas import average_precision
-from merilo.rendering.run_doc import RunView
 from merilo.results.means import corrected_aggregates
 from merilo.runs.files import LABELS
 from merilo.stats.correction import Reported
@@ -50,7 +48,6 @@ METRICS = (
     PRECISION,
 )
 ROWS = contexts_rows(120)
-FILES = Path(__file__).parent / "files"
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +81,6 @@ def test_the_corrected_estimate_is_reported_among_three(run: merilo.Run, labels:
     low, high = found.correction.corrected.interval.ends or (0.0, 0.0)
     assert low < true_mean(ROWS) < high
     assert (found.labels, found.correction.labelled, found.scored) == (120, 40, 120)
-
-
-def test_labels_serve_every_metric_of_the_same_questions(run: merilo.Run, labels: Path) -> None:
-    """Grades of contexts correct both forms of context relevance that are sums over contexts, and no other metric."""
-    found = label_agreement(run, labels)
-    assert [*found.metrics] == ["context_relevance", "context_relevance(unit=context)"]
-    assert found.metrics["context_relevance(unit=context)"].drawn_for == "context_relevance"
 
 
 @pytest.mark.parametrize(
@@ -151,16 +141,6 @@ def test_samples_without_a_question_count_as_the_rule_says(tmp_path: Path) -> No
     assert correction.human.value == pytest.approx(0.75)
 
 
-def test_csv_from_a_spreadsheet_gives_the_same(run: merilo.Run, labels: Path, tmp_path: Path) -> None:
-    """Saved with semicolons and without the mark, the numbers are those of JSON Lines."""
-    label_run(run, tmp_path / "t.csv", metric="context_relevance", samples=40)
-    one = label_agreement(run, fill_in_csv(tmp_path / "t.csv", by_grade))
-    assert (
-        one.metrics["context_relevance"].correction
-        == label_agreement(run, labels).metrics["context_relevance"].correction
-    )
-
-
 def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Path, tmp_path: Path) -> None:
     """Tasks of a uniform draw are valid for a second judge, who agrees with the annotators fully."""
     other = judged_run(tmp_path / "run", ROWS, ["context_relevance"], strict)
@@ -170,13 +150,6 @@ def test_labels_of_one_judge_calibrate_another_over_the_same_samples(labels: Pat
     (agreement,) = found.agreement
     assert agreement.several is not None
     assert agreement.several.kappa.value == 1.0
-
-
-def test_labels_of_another_run_are_refused(labels: Path, tmp_path: Path) -> None:
-    """Over other samples nothing can be matched, and the sentence says what to do."""
-    other = judged_run(tmp_path / "run", contexts_rows(20, seed=9), ["context_relevance"])
-    with pytest.raises(DataError, match=r"None of the 120 labels fits .*drawn from a run over other data"):
-        label_agreement(other, labels)
 
 
 def test_statements_of_another_judge_match_nothing_and_that_is_said(tmp_path: Path) -> None:
@@ -194,13 +167,6 @@ def test_statements_of_another_judge_match_nothing_and_that_is_said(tmp_path: Pa
     found = label_agreement(other, fill_in(tmp_path / "t.jsonl", lambda _: "yes")).metrics["faithfulness"]
     assert found.correction.reported is Reported.NOTHING
     assert "36 labels left out: this run's judge was not asked these questions" in found.remarks[0]
-
-
-def test_tasks_without_a_label_are_refused(run: merilo.Run, tmp_path: Path) -> None:
-    """The sentence says how to have them asked."""
-    label_run(run, tmp_path / "t.jsonl", metric="context_relevance", samples=12)
-    with pytest.raises(DataError, match=r"None of the 36 tasks has a label yet.*merilo label FILE"):
-        label_agreement(run, tmp_path / "t.jsonl")
 
 
 def test_labels_that_were_not_asked_for_are_told(run: merilo.Run, tmp_path: Path) -> None:
@@ -222,12 +188,6 @@ def test_two_uniform_draws_are_one(run: merilo.Run, tmp_path: Path) -> None:
     drawn = {task["user_input"] for path in files for task in read_tasks(path)}
     found = label_agreement(run, files, metrics=["context_relevance"]).metrics["context_relevance"]
     assert found.correction.labelled == len(drawn) == 20
-
-
-def test_tickets_of_another_version_are_refused(run: merilo.Run) -> None:
-    """A ticket of an earlier format is refused in one sentence."""
-    with pytest.raises(DataError, match="drawn by another version"):
-        label_agreement(run, FILES / "stratified-0.1.0.jsonl")
 
 
 def test_the_agreement_of_judge_and_people_comes_with_intervals(run: merilo.Run, labels: Path) -> None:
@@ -362,23 +322,6 @@ def test_the_summary_reports_the_corrected_mean_once_labels_are_attached(labels:
     assert remark not in html
 
 
-def test_metrics_without_labels_keep_the_remark(run: merilo.Run, labels: Path) -> None:
-    """Where only some means are corrected, the sentence says in which intervals the judge's error is."""
-    found = label_agreement(run, labels)
-    corrections = {text: each.correction for text, each in found.metrics.items()}
-    page = " ".join(RunView(run, corrections=corrections).legend.split())
-    assert "Only those of context_relevance, context_relevance(unit=context) also cover judge error" in page
-
-
-def test_damaged_labels_of_a_run_are_told(tmp_path: Path) -> None:
-    """A file that holds no task any more is an error of the run, not a silence."""
-    run = judged_run(tmp_path / "run", contexts_rows(5), ["context_relevance"])
-    (run.path / LABELS).write_text("{}\n", encoding="utf-8")
-    seal_again(run.path)
-    with pytest.raises(RunError, match="labels stored with the run cannot be used"):
-        corrected_of(merilo.Run.open(run.path))
-
-
 def test_the_record_is_plain_json_with_stable_names(run: merilo.Run, labels: Path) -> None:
     """Every number of the page is in the JSON, by metric."""
     record = people_record(label_agreement(run, labels))
@@ -410,22 +353,6 @@ def test_labels_drawn_from_another_population_are_a_sentence_and_no_number(label
     assert found.has_estimate is False
     assert correction.reason.split(";")[0] in " ".join(str(people_page(found, 300)).split())
     assert found.metrics["context_relevance"].agreement[0].items > 100
-
-
-def test_as_many_other_samples_are_another_population(tmp_path: Path) -> None:
-    """Tickets name the samples that could have been drawn, so that an equal number of others is not taken for them."""
-
-    def without(hard: str) -> merilo.Run:
-        def answer(question: Question[Any]) -> Row | merilo.Failure:
-            if isinstance(question, Relevance) and question.user_input == hard:
-                return merilo.Failure(FailureKind.REFUSED, "It will not.")
-            return lenient(question)
-
-        return judged_run(tmp_path / hard[-2], ROWS, ["context_relevance"], answer)  # type: ignore[arg-type]  # as above
-
-    label_run(without("What is 3?"), tmp_path / "t.jsonl", samples=40)
-    found = label_agreement(without("What is 5?"), fill_in(tmp_path / "t.jsonl", by_grade))
-    assert "but this run has 119 others" in found.metrics["context_relevance"].correction.reason
 
 
 def test_attached_labels_of_a_population_that_changed_are_told_in_the_summary(tmp_path: Path) -> None:
