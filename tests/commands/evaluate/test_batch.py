@@ -194,14 +194,6 @@ def test_what_cannot_be_batched_is_refused(options: dict[str, Any], message: str
         merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, metrics=METRICS, cache=False, **options))
 
 
-def test_a_run_that_waits_is_not_asked_directly(tmp_path: Path) -> None:
-    """Without `batch`, the same call would pay for the questions again, so it is refused."""
-    with BatchServer() as server:
-        merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", batch=True, **judge(server)))
-        with pytest.raises(UsageError, match="Repeat the command with --batch"):
-            merilo.evaluate(rows(1), **grouped(out=tmp_path / "run", **judge(server)))
-
-
 def outputs(directory: Path, reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Answer each file of requests that has no output."""
     for path in directory.glob("*.requests.jsonl"):

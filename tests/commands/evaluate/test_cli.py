@@ -129,13 +129,6 @@ def test_wrong_use_exits_with_2_and_one_message(run: Here, arguments: tuple[str,
     assert done.stdout == ""
 
 
-def test_debug_shows_where_an_error_arose(run: Here) -> None:
-    """--debug adds the traceback to the message."""
-    done = run.merilo("run", "missing.jsonl", "--debug")
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
-
-
 def test_bad_records_refuse_the_data_or_are_named(here: Here) -> None:
     """Bad data stops the run with each fault's place; --skip-invalid leaves those records out and counts them."""
     here.write(
@@ -158,22 +151,6 @@ def test_data_from_standard_input_and_a_mapped_column(here: Here) -> None:
         "run", "-", "--map", "frage=user_input", "--metrics", "context_relevance", "--json", stdin=record
     )
     assert json.loads(done.stdout)["samples"] == 1
-
-
-def test_a_field_that_makes_no_slices_is_a_note(here: Here) -> None:
-    """The run is evaluated and shown, with the slices of other fields; a stored run is refused with the sentence."""
-    rows = [{"user_input": "Q?", "response": "A. " * (1 + 30 * (n % 2)), "source": "wiki"} for n in range(4)]
-    here.write("d.jsonl", [{**row, "retrieved_context_ids": ["a"], "reference_context_ids": ["a"]} for row in rows])
-    words = ("run", "d.jsonl", "--metrics", "id_recall", "--by", "source", "--by", "length", "--quiet")
-    note = "'source' has 1 value. A slice needs 2 to 30; fields that have them: 'length'.\n"
-    done = here.merilo(*words, "--out", "one")
-    assert (done.returncode, done.stderr) == (0, note)
-    assert "id_recall" in done.stdout
-    assert "up to 20 words" in done.stdout
-    done = here.merilo(*words, "--out", "two", "--json")
-    assert (done.returncode, done.stderr, [*json.loads(done.stdout)["slices"]]) == (0, note, ["length"])
-    done = here.merilo("show", "one", "--by", "source")
-    assert (done.returncode, done.stderr) == (2, note)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -261,19 +238,6 @@ def test_a_request_that_may_be_billed_keeps_the_run(here: Here) -> None:
         stopped = interrupted(here, words, server, signal.SIGINT, requests=1)
     assert "To resume: merilo run data.jsonl" in stopped.stderr
     assert left(here) == ["runs/a"]
-
-
-def test_a_limit_below_the_first_request_leaves_no_run(here: Here) -> None:
-    """A limit that admits no request gives exit code 5 and no run; the JSON object names no directory."""
-    here.write("data.jsonl", ONE)
-    with JudgeServer() as server:
-        judge = ("--judge", "openai:test-model", "--base-url", server.base_url, "--max-requests", "0")
-        shown = here.merilo("run", "data.jsonl", *judge, "--out", "runs/a")
-        record = here.json("run", "data.jsonl", *judge)
-    assert (shown.returncode, shown.stdout) == (5, "")
-    assert shown.stderr.endswith("0 of 1 samples are done. No run is stored.\n")
-    assert (record["run"], record["complete"]) == (None, False)
-    assert left(here) == []
 
 
 def test_a_directory_that_existed_is_not_removed(here: Here) -> None:

@@ -19,11 +19,11 @@ from judged_rivers import rows, verdict_for
 import merilo
 from merilo.commands.evaluate import distributed
 from merilo.commands.evaluate.distributed import BlockResult, Blocks, Board, Used, planned_blocks
-from merilo.commands.evaluate.options import Limits, Options, Storage
+from merilo.commands.evaluate.options import Limits, Options
 from merilo.commands.evaluate.ray_pool import Pool
 from merilo.engine.budget import Budget, BudgetDecision, Spending, own_price
 from merilo.engine.progress import Traffic
-from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
+from merilo.errors import DataError, LimitReached, ProviderDown
 from merilo.runs.ledger import Charge
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.ray_pool import Work
     from merilo.judging.questions import Question
 
-RUNNER_OF = distributed.runner_of
 METRICS = ["context_relevance", "faithfulness"]
 
 
@@ -122,25 +121,6 @@ def test_a_killed_worker_costs_only_what_was_in_flight(tmp_path: Path) -> None:
     assert first.asked + 2 <= judge.asked <= first.asked + 4
 
 
-class Notes:
-    """A progress that collects its calls."""
-
-    def __init__(self) -> None:
-        self.done, self.notes, self.sent = 0, list[str](), 0
-
-    def begin(self, run: Path, samples: int) -> None:
-        self.path, self.samples = run, samples
-
-    def advance(self, samples: int) -> None:
-        self.done += samples
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def end(self) -> None:
-        self.samples += 1_000
-
-
 def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
     """After three deaths without another sample done it ends with an error, so it cannot cost requests for ever."""
     board = Board(Budget(), 2, {1: {"max_cost_usd": 0.0, "max_requests": 0.0}})
@@ -152,23 +132,6 @@ def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> Non
     blocks = Blocks("data.jsonl", Options(), tmp_path, 4, 2, None)
     result = blocks(1, lambda name, *args: getattr(board, name)(*args))
     assert "The worker of shard 1 died 3 times in a row" in result.error
-
-
-def test_a_block_that_is_stopped_has_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the error of the block that stopped the others is the one that is raised."""
-    monkeypatch.setattr(distributed, "_REPORT_S", 0.0)
-    board = Board(Budget(), 1, {})
-    judge = merilo.ScriptedJudge.by(lambda question: board.stop() or verdict_for(question), version="1")
-    options = Options(metrics="context_relevance", judge=judge, storage=Storage(cache=False))
-    blocks = Blocks(str(data(tmp_path, 9)), options, tmp_path, 1, 1, None)
-    assert blocks(1, lambda name, *args: getattr(board, name)(*args)) == BlockResult()
-
-
-def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
-    """The driver's progress begins and ends once, with the run's own directory and all samples."""
-    progress = Notes()
-    evaluated(data(tmp_path, 9), tmp_path / "many", Judge(), runner="ray", workers=1, progress=progress)
-    assert (progress.path, progress.samples, progress.done) == (tmp_path / "many", 1_009, 9)
 
 
 def test_a_limit_stops_all_workers_and_a_higher_one_resumes(tmp_path: Path) -> None:
@@ -218,28 +181,6 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
             storage={"cache": False},
             limits={"runner": "ray", "workers": 1, "max_seconds": 0},
         )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"shard": "1/2"}, "--shard cannot be combined with --runner"),
-        ({"workers": 0}, "workers must be from 1 to 1e"),
-    ],
-)
-def test_options_that_workers_cannot_use_are_refused(
-    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The message names the option, before a worker is started."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=message):
-        merilo.evaluate(data(tmp_path, 3), **grouped(runner="ray", **options))
-
-
-def test_records_in_memory_are_refused() -> None:
-    """Records in memory are a UsageError, because workers read the data from a file."""
-    with pytest.raises(UsageError, match="Give the path of a file"):
-        merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), limits={"runner": "ray"})
 
 
 def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
@@ -343,23 +284,6 @@ def test_spending_of_several_processes_stops_at_the_shared_limit(limits: dict[st
         account._release(0.001)
         requests += 1
     assert requests == 40
-
-
-def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Ray, the message names the package to install."""
-
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr("merilo.extras.import_module", missing)
-    with pytest.raises(UsageError, match=r"--runner ray needs ray, .* pip install 'merilo\[ray\]'"):
-        RUNNER_OF(Options(limits=Limits(runner="ray")))
-
-
-def test_an_unknown_runner_is_refused() -> None:
-    """The message for an unknown runner names the one that exists."""
-    with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
-        RUNNER_OF(Options(limits=Limits(runner="dask")))
 
 
 def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:

@@ -184,21 +184,6 @@ def test_a_pipeline_that_always_fails_is_an_error(tmp_path: Path) -> None:
         run(pipeline, tmp_path)
 
 
-def test_an_invoked_pipeline_that_always_fails_may_need_a_dict(tmp_path: Path) -> None:
-    """The message names the option for a chain that takes a dict, unless it is used."""
-
-    class Chain:
-        def invoke(self, given: dict[str, str]) -> str:
-            return given["question"]  # a text has no keys
-
-    with pytest.raises(
-        DataError, match=r'takes a dict, name the key of the question: calls=Calls\(question_as="input"\)\.$'
-    ):
-        run(Chain(), tmp_path)
-    with pytest.raises(DataError, match=r"The first error: .*KeyError: 'question'$"):
-        run(Chain(), tmp_path, question_as="input")
-
-
 class Unreadable(Exception):
     """An error without a readable message."""
 
@@ -257,32 +242,6 @@ def test_a_cancelled_evaluation_asks_no_more(tmp_path: Path) -> None:
     assert asyncio.run(cancelled()) == ["When?"]
 
 
-def test_a_question_without_text_is_an_invalid_record(tmp_path: Path) -> None:
-    """A record without `user_input` cannot be asked."""
-    with pytest.raises(DataError, match="field 'user_input': expected a question, got none"):
-        run(Pipeline(), tmp_path, [*QUESTIONS, {"reference": "1889"}])
-
-
-def test_stored_outputs_are_noted(tmp_path: Path) -> None:
-    """The second call notes how many outputs came from the first one."""
-
-    @dataclass
-    class Watcher:
-        notes: list[str] = field(default_factory=list)
-
-        def begin(self, run: Path, samples: int) -> None: ...
-        def advance(self, samples: int) -> None: ...
-        def end(self) -> None: ...
-        def note(self, text: str) -> None:
-            self.notes.append(text)
-
-    watcher = Watcher()
-    stored: dict[str, Any] = {"pipeline_version": "v1", "outputs": tmp_path / "outputs.jsonl", "progress": watcher}
-    run(Pipeline(), tmp_path, QUESTIONS[:1], **stored)
-    run(Pipeline(), tmp_path, QUESTIONS, **stored, out=tmp_path / "more")
-    assert "1 output of the pipeline came from an earlier call." in watcher.notes
-
-
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
@@ -322,9 +281,3 @@ def test_an_unusable_output_is_an_error(output: object) -> None:
     """Anything else is refused, so it becomes a failed sample and never an answer."""
     with pytest.raises(DataError):
         fields_of(output)
-
-
-def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
-    """The message lists what a pipeline may be."""
-    with pytest.raises(UsageError, match="must be a function of the question, or an object with invoke, query"):
-        run(3, tmp_path)

@@ -35,13 +35,3 @@ def test_a_refusal_names_the_unread_columns(tmp_path: Path) -> None:
         "context_relevance needs retrieved_contexts. Unread columns: 'my_context' (lists of texts), 'context_url'. "
         "Read it: mapping={'my_context': 'retrieved_contexts'}"
     )
-
-
-@pytest.mark.parametrize(("contexts", "is_shown"), [(None, True), (["It was completed in 1889."], False)])
-def test_a_doubtful_column_is_on_the_screen(contexts: list[str] | None, is_shown: bool, tmp_path: Path) -> None:
-    """Without contexts, a run says how the column `answer` was read, on the screen and in the JSON."""
-    row = {"question": "When?", "answer": "In 1889.", "contexts": contexts}
-    run = merilo.evaluate([row], metrics=["answer_relevancy"], out=tmp_path / "run", storage={"cache": False})
-    said = "answer was read as response. If it is the expected answer, add --map answer=reference."
-    assert (said in " ".join(str(run).split())) is is_shown
-    assert any(said in note for note in run.manifest.notes) is is_shown
