@@ -10,7 +10,7 @@ from imported import import_scores
 import merilo
 from merilo.commands.export.run import export_page, export_run
 from merilo.commands.imports.text import contents_of, contents_page, contents_record, write_samples
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError
 
 FILES = Path(__file__).parents[2] / "adapters" / "files"
 TRACES = FILES / "openinference.otlp.jsonl"
@@ -58,23 +58,6 @@ def test_a_broken_line_does_not_prevent_writing(tmp_path: Path) -> None:
     assert "line 2" in str(contents_page(found, [], 100, str(out)))
 
 
-def test_nothing_is_written_without_a_sample(tmp_path: Path) -> None:
-    """A file of traces without a question is an error, and no file is left."""
-    path, out = tmp_path / "t.jsonl", tmp_path / "s.jsonl"
-    path.write_text(TRACES.read_text().splitlines()[-1])
-    with pytest.raises(DataError, match="no sample was written"):
-        write_samples(path, out)
-    assert not out.exists()
-
-
-def test_an_unknown_file_is_named(tmp_path: Path) -> None:
-    """`--list` of ordinary data names the kinds of files that it knows."""
-    path = tmp_path / "data.jsonl"
-    path.write_text('{"id": "a", "user_input": "Q"}\n')
-    with pytest.raises(UsageError, match="OTLP JSON, MLflow traces"):
-        contents_of(path)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
@@ -113,18 +96,6 @@ def test_a_score_that_some_rows_lack_is_undefined_there(tmp_path: Path) -> None:
     assert (run.metrics["foreign:exact"].scored, run.metrics["foreign:exact"].undefined) == (1, 1)
 
 
-def test_a_score_outside_its_range_is_named_with_its_place(tmp_path: Path) -> None:
-    """The message states the record."""
-    with pytest.raises(DataError, match=r"promptfoo\.json, record 1, field 'score'"):
-        import_scores(FILES / "promptfoo.json", scores={"score": (0, 0.5)}, out=tmp_path / "run")
-
-
-def test_traces_without_scores_say_what_to_do() -> None:
-    """The error names the three things that one can do with traces."""
-    with pytest.raises(UsageError, match=r"add --list\. To evaluate them: merilo run .* --out samples\.jsonl"):
-        import_scores(TRACES)
-
-
 def test_scores_are_written_beside_the_spans(tmp_path: Path) -> None:
     """Each score is an event of the GenAI conventions with the ids of the span that answered."""
     run = merilo.evaluate(TRACES, metrics=["faithfulness"], judge="embedded", out=tmp_path / "run")
@@ -146,10 +117,3 @@ def test_scores_are_written_beside_the_spans(tmp_path: Path) -> None:
     assert labels["gen_ai.evaluation.score.label"] == {"stringValue": "undefined"}
     export_run(run, out)
     assert out.read_bytes() == first
-
-
-def test_samples_without_a_trace_are_refused(tmp_path: Path) -> None:
-    """Scores of ordinary data cannot be written beside spans."""
-    run = import_scores(FILES / "promptfoo.json", out=tmp_path / "run")
-    with pytest.raises(UsageError, match="no OpenTelemetry trace id"):
-        export_run(run, tmp_path / "x.otlp.jsonl")

@@ -17,7 +17,6 @@ import merilo
 from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.gate.text import gates_page
 from merilo.commands.imports.cli import score_and_range
-from merilo.commands.imports.tables import read_cell
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import comparison_page
 from merilo.commands.report.run_page import run_page as report_page
@@ -77,22 +76,6 @@ def test_json_lines_may_say_nan_null_or_nothing(here: Path) -> None:
     assert values(run, "foreign:s") == [*["not scored there"] * 3, 1.0, 0.0]
 
 
-def test_a_row_may_lack_its_id_and_other_columns(here: Path) -> None:
-    """NaN in the column of ids leaves the row with its number, and in another column nothing."""
-    file = written("scores.jsonl", '{"key":"a","s":1,"doc":"x"}\n{"key":NaN,"s":0,"doc":NaN}\n')
-    run = import_scores(file, id="key", scores=["s"], out=here / "run")
-    assert [each.sample.id for each in run.samples] == ["a", "2"]
-    assert run.sample("2").sample.metadata == {}
-
-
-@pytest.mark.parametrize(
-    ("cell", "number"), [("1_000", None), ("0,7", None), ("good", None), ([1], None), ("1e-3", 0.001)]
-)
-def test_a_number_is_a_number(cell: object, number: float | None) -> None:
-    """Only what is written as one is read as one."""
-    assert read_cell(cell) == number
-
-
 def test_a_text_in_a_column_of_scores_is_told_with_its_line(here: Path) -> None:
     """Every such cell is told; lines count as an editor counts them, and nothing is left behind."""
     file = written("scores.csv", 'id,note,s\na,"two\nlines",0.5\nb,,"0,7"\nc,,high\n')
@@ -121,13 +104,6 @@ def test_a_range_is_zero_to_one_unless_it_is_given(here: Path) -> None:
     run = import_scores(file, scores={"rating": (1, 5)}, out=here / "run")
     assert read_scores(run).columns["foreign:rating"].span == (1.0, 5.0)
     assert run.metrics["foreign:rating"].mean == 3.0
-
-
-def test_a_value_outside_its_range_is_told_with_its_line(here: Path) -> None:
-    """A range that was given holds."""
-    file = written("scores.csv", "id,rating\na,1\nb,5\n")
-    with pytest.raises(DataError, match=r"scores.csv, line 3, field 'rating': expected a number from 1 to 4, got 5"):
-        import_scores(file, scores={"rating": (1, 4)}, out=here / "run")
 
 
 def test_rounding_does_not_put_a_score_outside_its_range(here: Path) -> None:
@@ -204,14 +180,6 @@ def test_a_judged_run_is_not_overwritten(here: Path) -> None:
     assert merilo.Run.open(here / "run").complete
 
 
-def test_equal_files_give_equal_bytes(here: Path) -> None:
-    """Manifest, outcomes and summary are the same."""
-    for name in ("a", "b"):
-        import_scores(FILES / "ragas-0.4.csv", out=here / name)
-    for name in ("manifest.json", "outcomes.jsonl", "summary.json"):
-        assert (here / "a" / name).read_bytes() == (here / "b" / name).read_bytes()
-
-
 @pytest.mark.parametrize("name", ["ragas-0.4.csv", "ragas-0.4.json", "ragas-0.4.jsonl"])
 def test_a_result_of_ragas_is_read_as_it_was_saved(here: Path, name: str) -> None:
     """From a data frame as CSV or JSON: its fields are the samples', its numbers from 0 to 1 are scores."""
@@ -266,29 +234,6 @@ def test_a_test_run_of_deepeval_is_read(here: Path, wrapped: bool) -> None:
     assert sample.metadata["document"] == "d0"
 
 
-def test_samples_of_deepeval_may_go_by_another_field(here: Path) -> None:
-    """Names of test cases need not be telling; an unknown metric is refused."""
-    run = import_scores(FILES / "deepeval-4.1.json", id="input", scores=["Hallucination"], out=here / "run")
-    assert run.sample("How long is river 3?").outcomes["foreign:Hallucination"] == merilo.Score(0.5)
-    with pytest.raises(UsageError, match=r"No scores 'Bias' in .*; it has Answer Relevancy, Correctness"):
-        import_scores(FILES / "deepeval-4.1.json", scores=["Bias"], out=here / "more")
-
-
-@pytest.mark.parametrize("text", ['{"testCases": []}', '{"testCases": 3}', '{"testCases": [3]}'])
-def test_a_test_run_without_test_cases_is_refused(here: Path, text: str) -> None:
-    """Conversations, or nothing, give no samples."""
-    with pytest.raises(DataError, match=r"run.json"):
-        import_scores(written("run.json", text), out=here / "run")
-
-
-def test_a_score_that_is_no_number_is_told_with_its_test_case(here: Path) -> None:
-    """DeepEval's file is no table: places are test cases there."""
-    case = {"name": "one", "input": "?", "metricsData": [{"name": "Bias", "score": "low"}]}
-    file = written("run.json", json.dumps({"testCases": [case]}))
-    with pytest.raises(DataError, match=r"run.json, test case 1, field 'Bias': expected a number or nothing"):
-        import_scores(file, out=here / "run")
-
-
 def test_imported_runs_are_shown_and_clustered(here: Path) -> None:
     """The page says whose scores these are, and no judge; other clusters and levels work on them."""
     file = written("scores.csv", "id,s,doc\n" + "".join(f"q{i},{i % 5 / 5},d{i % 8}\n" for i in range(80)))
@@ -329,13 +274,6 @@ def test_there_is_nothing_to_replay(here: Path) -> None:
     run = import_scores(FILES / "ragas-0.4.csv", out=here / "run")
     with pytest.raises(UsageError, match=r"its scores were imported from ragas, ragas-0.4.csv"):
         replay_run(run.path)
-
-
-def test_names_that_would_be_equal_are_refused(here: Path) -> None:
-    """Two columns must not become one metric."""
-    file = written("scores.csv", "id,a b,a_b\nq,0.5,0.5\n")
-    with pytest.raises(UsageError, match=r"would be named foreign:a_b"):
-        import_scores(file, scores=["a b", "a_b"], out=here / "run")
 
 
 @pytest.mark.parametrize(
@@ -381,17 +319,6 @@ def test_where_no_record_can_be_read_that_is_said(here: Path, name: str, text: s
     assert "No column" not in str(error.value)
     assert len(str(error.value).splitlines()) <= 3
     assert not (here / "run").exists()
-
-
-def test_texts_in_the_place_of_scores_are_told_together(here: Path) -> None:
-    """One sentence for a column, with the first values and lines, however many there are."""
-    rows = "".join(f"{number},{'bad' if number % 2 else 'worse'}\n" for number in range(40))
-    with pytest.raises(DataError) as error:
-        import_scores(written("s.csv", f"id,score\n{rows}50,0.5\n"), scores=["score"], out=here / "run")
-    first, second = str(error.value).splitlines()
-    assert first == "s: nothing was imported (40 invalid records of 41)."
-    assert second.startswith("s.csv, lines 2 to 41, field 'score': expected a number or nothing, got the text 'worse'")
-    assert len(error.value.problems) == 40
 
 
 FIELDS = ("question", "answer", "contexts", "ground_truth")
@@ -453,39 +380,9 @@ def test_a_release_that_keeps_the_order_may_lack_the_first_score(here: Path) -> 
         import_scores(file, source="ragas-0.1.9", out=here / "other")
 
 
-def test_a_first_record_without_a_metric_does_not_hide_a_lost_order(here: Path) -> None:
-    """JSON Lines may leave missing values out, so that the first metric's column begins in a later row."""
-    rows = [{"question": f"q{place}?", "answer": "a", "answer_relevancy": place / 4} for place in range(4)]
-    rows[1:] = [{**row, "faithfulness": 0.5} for row in rows[1:]]
-    file = written("r.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
-    with pytest.raises(DataError, match="first row has no score in 'faithfulness'"):
-        import_scores(file, out=here / "run")
-
-
-def test_a_number_in_the_data_does_not_hide_a_lost_order(here: Path) -> None:
-    """Columns of the data come before the scores; a critique of the user's own may be the first metric."""
-    rows = "q0?,a,0.5,,1.0\nq1?,b,0.5,1,0.2\nq2?,c,0.5,0,0.3\n"
-    file = written("r.csv", f"question,answer,difficulty,is_polite,faithfulness\n{rows}")
-    with pytest.raises(DataError, match="first row has no score in 'is_polite'"):
-        import_scores(file, out=here / "run")
-
-
 def test_a_table_that_ragas_did_not_write_may_begin_without_a_score(here: Path) -> None:
     """Columns that anyone may have, and no metric of ragas; results of ragas 0.2 keep their order too."""
     file = written("own.csv", "question,answer,helpful\nq0?,a,\nq1?,b,0.5\n")
     assert values(import_scores(file, scores=["helpful"], out=here / "own"), "foreign:helpful")[1] == 0.5
     file = written("new.csv", "user_input,response,faithfulness\nq0?,a,\nq1?,b,0.5\n")
     assert values(import_scores(file, out=here / "new"), "foreign:faithfulness")[1] == 0.5
-
-
-def test_a_missing_column_beside_lines_that_cannot_be_read(here: Path) -> None:
-    """Both are said: the columns there are, and the first line that may have hidden it."""
-    file = written("s.jsonl", '{"id": "a"}\n{"id": "b", "score": 0.5\n')
-    with pytest.raises(UsageError, match=r"No column 'score' in s\.jsonl; it has id\. s\.jsonl, line 2: expected"):
-        import_scores(file, scores=["score"], out=here / "run")
-
-
-def test_an_empty_object_has_no_column(here: Path) -> None:
-    """Lines that are records without a column are said to be empty."""
-    with pytest.raises(DataError, match="expected a record with columns, got empty ones"):
-        import_scores(written("s.jsonl", "{}\n{}\n"), scores=["score"], out=here / "run")
