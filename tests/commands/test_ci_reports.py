@@ -98,20 +98,3 @@ def test_failed_outcomes_and_limits_are_errors(ci: Here) -> None:
     assert code == 4
     assert "::error title=merilo run::3 of 3 outcomes failed." in err
     assert "| `context_relevance` | - |" in summary
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("gate new --min id_recall=0.5 --github", "--github needs a GitHub workflow, which sets GITHUB_STEP_SUMMARY"),
-        ("run old.jsonl --metrics id_recall --github", "--github needs a GitHub workflow"),
-        ("show new --json --markdown -", "--json and --markdown - both write to standard output"),
-        ("show new --sample q2 --markdown s.md", "--markdown writes the summary of the run"),
-        ("gate new --min id_recall=0.5 --markdown absent/g.md", "choose another file (--markdown)"),
-    ],
-)
-def test_wrong_use_is_a_sentence(ci: Here, words: str, sentence: str) -> None:
-    """Exit code 2, the sentence on standard error."""
-    done = ci.merilo(*words.split())
-    assert done.returncode == 2
-    assert sentence in done.stderr

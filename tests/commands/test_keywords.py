@@ -13,7 +13,7 @@ from each_case import each_case
 
 import merilo
 from merilo.commands.evaluate.options import Options
-from merilo.commands.keywords import keyword_options, public
+from merilo.commands.keywords import public
 from merilo.commands.option import flags_of, options_from
 
 ROW = {"user_input": "When?", "retrieved_contexts": ["It was completed in 1889."]}
@@ -103,11 +103,6 @@ def test_functions_of_runs_check_the_types_of_their_arguments() -> None:
         merilo.label("runs/none", metric=WRONG)
     with pytest.raises(merilo.UsageError, match="cluster must be a text, got 3"):
         merilo.compare("runs/none", "runs/other", cluster=WRONG)
-
-
-def test_none_is_the_default_of_a_part() -> None:
-    """As in the signature."""
-    assert keyword_options(Options, {"limits": None, "judge": None}) == Options()
 
 
 def test_flags_make_the_same_options() -> None:

@@ -255,39 +255,6 @@ def test_a_report_goes_to_standard_output(here: Here, run: merilo.Run) -> None:
 
 
 @each_case(
-    ("call", "message"),
-    [
-        (
-            lambda run: merilo.compare(run, run, metric="faithfulness"),
-            "compare() has no metric=: did you mean metrics=",
-        ),
-        (lambda run: merilo.label(run, n=4), "label() has no n=: did you mean number="),
-        (lambda _: merilo.evaluate(**ROW), 'put the row into a list: merilo.evaluate([{"question": ...}])'),
-        (lambda _: merilo.evaluate([ROW], min={"faithfulness": 1}), "a threshold belongs to merilo.gate"),
-        (lambda _: merilo.evaluate([ROW], raise_exceptions=False), "what fails is an outcome: run.samples shows it."),
-        (lambda _: merilo.evaluate([ROW], run_config=5), "evaluate() has no run_config=: use limits={...}."),
-        (lambda _: merilo.evaluate([ROW], n=5), "evaluate() has no n=: did you mean limit="),
-        (lambda _: merilo.evaluate([ROW], column_map={}), "did you mean mapping="),
-        (lambda _: merilo.evaluate([ROW], judge="groq:m"), "protocol: judge='openai:m' base_url='URL'."),
-        (
-            lambda _: merilo.evaluate([{"question": "When?", "my texts": ["In 1820."]}], "context_relevance"),
-            "Read it: mapping={'my texts': 'retrieved_contexts'}",
-        ),
-        (
-            lambda _: merilo.evaluate([ROW], mapping={"user_input": "question 1"}),
-            "The other way round: mapping={'question 1': 'user_input'}",
-        ),
-    ],
-)
-def test_python_is_told_keywords(call: Any, message: str, run: merilo.Run) -> None:
-    """A refused keyword names the one that is meant, and no message names a flag."""
-    with pytest.raises(merilo.UsageError) as caught:
-        call(run)
-    assert message in str(caught.value)
-    assert " --" not in str(caught.value)
-
-
-@each_case(
     ("data", "count"),
     [
         (ROW, 1),
@@ -301,38 +268,3 @@ def test_a_notebook_guess_is_data(data: Any, count: int) -> None:
     run = merilo.evaluate(data, "faithfulness,context_relevance", storage={"cache": False})
     assert len(run.samples) == count
     assert [*run.metrics] == ["faithfulness", "context_relevance"]
-
-
-def test_a_class_of_another_tool_names_the_metric() -> None:
-    """Where users look for it first."""
-    with pytest.raises(ImportError, match='write metrics="faithfulness"'):
-        from merilo.metrics import Faithfulness  # type: ignore[attr-defined]  # noqa: F401
-    with pytest.raises(ImportError, match='write metrics="answer_relevancy"'):
-        _ = merilo.metrics.AnswerRelevancyMetric  # type: ignore[attr-defined]
-    assert not hasattr(merilo.metrics, "Nonsense")
-
-
-@each_case(
-    ("content", "message"),
-    [
-        ("user_input,response,faithfulness,bleu\nq,a,,\nq,a,,\n", "All 2 score columns of ragas.csv are empty."),
-        ("user_input,response,faithfulness\nq,a,\n", "To evaluate the rows: merilo run ragas.csv"),
-        ("user_input,response,stars\nq,a,\n", "name the columns of scores (--score COL"),
-    ],
-)
-def test_empty_scores_are_not_imported(here: Here, content: str, message: str) -> None:
-    """The message names the next step that can work."""
-    assert message in wrong(here, {"ragas.csv": content}, "import ragas.csv")
-
-
-@each_case(
-    ("content", "message"),
-    [
-        ('{"hello": 1}', "q.json: expected a JSON object {query: {document: grade}}, got an object with 'hello'.\n"),
-        ('[{"hello": 1}]', "q.json: expected a JSON object {query: {document: grade}}, got the text '['.\n"),
-    ],
-)
-def test_qrels_of_another_form_are_named(here: Here, content: str, message: str) -> None:
-    """What was found, and nothing that follows from it."""
-    files: dict[str, str | bytes] = {"r.trec": "q1 Q0 d1 1 2.0 x\n", "q.json": content}
-    assert wrong(here, files, "run r.trec --qrels q.json --metrics nDCG") == message

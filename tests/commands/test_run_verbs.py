@@ -124,12 +124,3 @@ def test_a_comparison_counts_the_verdicts_of_both_runs(run: merilo.Run, tmp_path
     assert sentence in comparison_markdown(found)
     assert sentence in found.report(tmp_path / "both.html").read_text(encoding="utf-8")
     assert comparison_record(found)["faults"] == [each.counts for each in found.faults]
-
-
-def test_a_comparison_without_verdicts_has_no_counts(tmp_path: Path) -> None:
-    """Runs that judge no half of the fault table are compared without the sentence."""
-    data = [{"id": "a", "retrieved_context_ids": ["x"], "reference_context_ids": ["x"]}]
-    one, two = (merilo.evaluate(data, metrics=["id_recall"], out=tmp_path / name) for name in "ab")
-    found = two.compare(one)
-    assert found.faults == ()
-    assert "Verdicts of the judge" not in str(found)

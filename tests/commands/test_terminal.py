@@ -2,7 +2,6 @@
 
 import os
 import pty
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -100,34 +99,6 @@ def test_a_start_loads_nothing_slow(arguments: tuple[str, ...]) -> None:
     assert loaded & {"aiohttp", "numpy", "scipy", "jinja2", "yaml", "sentencex", "razdel", "stamina"} == set()
 
 
-def test_help_comes_at_once(tmp_path: Path) -> None:
-    """`merilo --help` takes well under a second of processor time."""
-    assert min(timed(tmp_path) for _ in range(3)) < 0.8
-
-
-def timed(place: Path) -> float:
-    """Processor seconds that one `merilo --help` takes."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([COMMAND, "--help"], cwd=place, capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-@pytest.mark.parametrize(
-    ("words", "new"),
-    [
-        (("lineage", "a.jsonl"), "in one run"),
-        (("qrels",), "--qrels FILE"),
-        (("evaluate", "a.jsonl"), "merilo run?"),
-    ],
-)
-def test_a_former_command_names_the_new_one(words: tuple[str, ...], new: str, here: Here) -> None:
-    """A former or guessed word is a usage error that names the command to type."""
-    done = here.merilo(*words)
-    assert done.returncode == 2
-    assert new in done.stderr
-
-
 _GATE = "merilo gate out --min context_relevance=0.1 --cannot-tell"
 _INCOMPLETE = "Cannot write the standard output (No space left on device). The output is incomplete.\n"
 
@@ -178,14 +149,3 @@ def test_the_exit_code_is_true_without_streams(run: Here, command: str, code: in
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), **run.environment}
     done = subprocess.run(["sh", "-c", script], cwd=run.path, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr.decode()) == (code, message)
-
-
-def test_a_reader_that_is_gone_needs_no_message(run: Here) -> None:
-    """As in `merilo metrics --json | head`."""
-    read, write = os.pipe()
-    os.close(read)
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), **run.environment}
-    words = [sys.executable, "-m", "merilo", "metrics", "--json"]
-    done = subprocess.run(words, env=environment, stdout=write, stderr=subprocess.PIPE, check=False)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (141, b"")

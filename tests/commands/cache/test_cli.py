@@ -52,16 +52,6 @@ def test_info_says_where_and_what(here: Here) -> None:
     assert found["oldest"].endswith("Z")
 
 
-def test_info_of_no_cache_is_no_error(tmp_path: Path) -> None:
-    """Where nothing was cached yet, the path is told and nothing is made."""
-    here = Here(tmp_path)
-    found = here.json("runs", "cache")
-    assert (found["verdicts"], found["bytes"], found["oldest"], found["judges"]) == (0, 0, None, [])
-    assert "0 verdicts, 0 bytes" in here.merilo("runs", "cache").stdout
-    assert "Removed 0 verdicts" in here.merilo("runs", "cache", "--all").stdout
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_prune_by_age(here: Here) -> None:
     """Only what was stored longer ago goes, counted in hours, days or weeks."""
     age(here, 3 * 86_400, 1)

@@ -76,22 +76,6 @@ def test_a_limit_stops_it(labelled: Here) -> None:
     assert "limit of 0 s reached" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--labels", "none.jsonl"), "No such file"),
-        (("--task", "chunks"), "No task 'chunks'"),
-        (("gpt-4o",), "Did you mean openai:gpt-4o?"),
-        (("--number", "0"), "from 1 to"),
-    ],
-)
-def test_wrong_use(here: Here, arguments: tuple[str, ...], says: str) -> None:
-    """What cannot be is told in one sentence, status 2."""
-    done = here.merilo("judge", "check", *arguments)
-    assert done.returncode == 2
-    assert says in done.stderr
-
-
 def test_a_model_behind_an_address(labelled: Here) -> None:
     """A language model is asked over HTTP; it gives no probability, so AUROC says why it is missing; a limit of
     requests holds for all sources together, and the same command goes on from the cache.
@@ -135,16 +119,3 @@ def test_a_trial_asks_one_question_of_each_kind(here: Here) -> None:
     found = here.json("judge", "check", "--task", "trial")
     assert found["works"]
     assert {"relevance", "support", "sufficiency"} <= found["kinds"].keys()
-
-
-@pytest.mark.parametrize("old", ["test", "probe", "agree", "card", "fetch", "fit"])
-def test_former_words_name_the_new_form(here: Here, old: str) -> None:
-    """One sentence and exit code 2."""
-    done = here.merilo("judge", old, "x")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"merilo judge {old} is ")
-
-
-def test_the_word_alone_prints_the_help(here: Here) -> None:
-    """`merilo judge` prints the help of `judge check`."""
-    assert "--labels" in here.merilo("judge").stdout

@@ -1,6 +1,5 @@
 """What a download takes from a hub, and what it leaves behind when something goes wrong."""
 
-import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -122,35 +121,6 @@ def test_a_failed_update_keeps_the_old_judge(hub: HubServer, tmp_path: Path) -> 
     with pytest.raises(UsageError, match=r"model\.onnx is not the file that the hub describes"):
         fetched("org/name@main")
     assert lock_of(tmp_path).read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "kind"),
-    [
-        (401, "GatedRepo", "GatedRepoError"),
-        (404, "RepoNotFound", "RepositoryNotFoundError"),
-        (500, "", "HfHubHTTPError"),
-    ],
-)
-def test_errors_of_the_hub_are_one_line(hub: HubServer, status: int, code: str, kind: str) -> None:
-    """Each names the kind of error and what to do."""
-    hub.add("org/closed", FILES, status=status, code=code)
-    with pytest.raises(UsageError, match=rf"Cannot get org/closed from the hub \({kind}: .*HF_TOKEN\.$"):
-        plan_download("org/closed")
-
-
-def test_other_errors_are_sentences_too(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing revision, no server, a name that is none, and no package."""
-    with pytest.raises(UsageError, match="RevisionNotFoundError"):
-        plan_download("org/name@v9")
-    with pytest.raises(UsageError, match=r"No local judge 'nothing'.* or: bge-base,"):
-        plan_download("nothing")
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(UsageError, match=r"Cannot get org/name from the hub \(Connect\w*Error"):
-        plan_download("org/name")
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(UsageError, match=r"A download needs huggingface_hub, .* pip install 'merilo\[local\]'"):
-        plan_download("org/name")
 
 
 @each_case(

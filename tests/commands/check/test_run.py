@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-import merilo
 from merilo.commands.check.items import CheckedVerdicts, clusters_of, items_of, label_sample
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.page import JudgeCheck, check_page, check_record
 from merilo.commands.check.run import run_check, run_checks
 from merilo.commands.evaluate.options import Limits, Storage
 from merilo.data.labels import Labelled, Task, read_labels
-from merilo.errors import DataError, UsageError
+from merilo.errors import UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.contexts import (
     Relevance,
@@ -374,17 +373,6 @@ async def test_several_judges_share_a_table(tmp_path: Path) -> None:
     assert all((tmp_path / "out" / name / "manifest.json").is_file() for name in ("run", "run2"))
 
 
-def test_the_python_function_takes_limits(tmp_path: Path) -> None:
-    """One file needs no list, limits are those of an evaluation, and an unknown one names the closest."""
-    file = written(tmp_path, RECORDS)
-    found = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], number=30, limits={"concurrency": 2})
-    assert found.tables["sufficiency"].labels + found.failed[0] == 30
-    stopped = merilo.judge_check(JUDGE, labels=file, tasks=["sufficiency"], limits={"max_seconds": 0.0})
-    assert stopped.stopped is not None
-    with pytest.raises(merilo.UsageError, match=r"Limits has no 'max_cost'; did you mean 'max_cost_usd'\?"):
-        merilo.judge_check(JUDGE, limits={"max_cost": 1.0})
-
-
 async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     """They are left out with the reason; a judge that answers none of them is refused."""
     other = {"id": "x", "task": "nli", "context": "c", "statement": "s", "label": 1}
@@ -392,28 +380,6 @@ async def test_tasks_that_the_judge_does_not_answer(tmp_path: Path) -> None:
     assert found.left_out["nli"] == ("the judge peeking cannot answer 'support' questions")
     with pytest.raises(UsageError, match="Nothing to ask: nli: the judge peeking cannot"):
         await checked(CheckOptions(labels=[written(tmp_path, [other])], tasks=["nli"]))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        (CheckOptions(tasks=["chunks"]), "No task 'chunks'; tasks: "),
-        (CheckOptions(tasks=["nli"]), "no labelled record has this task"),
-    ],
-)
-async def test_what_cannot_be_chosen(wanted: CheckOptions, says: str) -> None:
-    """A task or a source that means nothing is refused in one sentence."""
-    with pytest.raises(UsageError, match=says):
-        await checked(wanted, "embedded")
-
-
-async def test_labels_that_stand_in_two_files(tmp_path: Path) -> None:
-    """The same record in two files is refused with both places."""
-    first = written(tmp_path, RECORDS[:1])
-    second = tmp_path / "again.jsonl"
-    second.write_bytes(first.read_bytes())
-    with pytest.raises(DataError, match=r"again\.jsonl, line 1.*as in ours\.jsonl, line 1"):
-        await checked(CheckOptions(labels=[first, second]))
 
 
 async def test_the_sample_in_the_package() -> None:

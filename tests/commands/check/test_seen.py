@@ -80,9 +80,3 @@ async def test_if_all_sources_are_seen_there_is_no_overall_figure(tmp_path: Path
     found = await checked(tmp_path, records("msmarco", wrong=False))
     task = check_record(found)["tasks"]["nli"]
     assert (task["sources"]["msmarco"]["in_mean"], task["kappa"]["value"], task["n"]) == (False, None, 0)
-
-
-async def test_a_card_without_training_data_marks_nothing(tmp_path: Path) -> None:
-    """The record of other judges has no such key."""
-    found = await checked(tmp_path, records("ms-marco", wrong=False), NLI_CARD)
-    assert '"seen"' not in json.dumps(check_record(found))

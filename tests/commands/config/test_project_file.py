@@ -68,13 +68,6 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
     assert found.settings == {"judge": "scripted:inner.jsonl"}
 
 
-def test_no_file_is_no_settings(tmp_path: Path) -> None:
-    """A pyproject.toml without [tool.merilo] is passed over, also one that is not TOML."""
-    (tmp_path / "pyproject.toml").write_text("not valid TOML")
-    found = project_file(FLAGS, tmp_path)
-    assert found is None or found.path.parent != tmp_path
-
-
 @each_case(
     ("text", "message"),
     [

@@ -17,7 +17,7 @@ from server import Asked, JudgeServer
 
 import merilo
 from merilo.commands.diagnose.page import Diagnosis
-from merilo.errors import LimitReached, UsageError
+from merilo.errors import LimitReached
 from merilo.stats.diagnosis import Arm
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "diagnose_app.py"
@@ -253,15 +253,6 @@ def test_questions_of_merilo_are_data(tmp_path: Path) -> None:
     ]
     found = merilo.diagnose(APP["answer"], rows, right=APP["right"], out=tmp_path / "out")
     assert len(found.questions) == 40
-
-
-def test_arguments_that_exclude_each_other(tmp_path: Path) -> None:
-    """An application is one function, two functions or a URL; ids must exist."""
-    here = prepared(tmp_path)
-    done = here.merilo("diagnose", "app.py:answer", "questions.jsonl", "--retrieve", "app.py:search")
-    assert (done.returncode, "Name one application" in done.stderr) == (2, True)
-    with pytest.raises(UsageError, match="No question has the id 'x'"):
-        merilo.diagnose(APP["answer"], APP["questions"](), right=APP["right"], ids=["x"], out=tmp_path / "out")
 
 
 def test_clusters_widen_the_intervals(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,31 +114,6 @@ def test_the_same_run_gives_the_same_bytes(
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     monkeypatch.setattr("time.time", lambda: 2e9)
     assert exported(run, tmp_path / f"b.{ending.upper()}") == first
-
-
-def test_a_missing_library_is_named(run: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the package and the extra to install, and no file is left behind."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(
-        UsageError, match=r"needs pyarrow, which is not installed\. Run: pip install 'merilo\[parquet\]'"
-    ):
-        export_run(run, tmp_path / "x.parquet")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", ["x.txt", "x", "csv", "x.csv.gz"])
-def test_another_ending_is_refused(run: merilo.Run, tmp_path: Path, name: str) -> None:
-    """The format comes from the ending alone."""
-    with pytest.raises(UsageError, match=r"End the name in one of \.csv, \.jsonl, \.parquet, \.otlp"):
-        export_run(run, tmp_path / name)
-
-
-@pytest.mark.parametrize(("ending", "library"), [("csv", "csv"), ("parquet", "pyarrow")])
-def test_an_unwritable_file_is_an_error_of_use(run: merilo.Run, tmp_path: Path, ending: str, library: str) -> None:
-    """The message names the file."""
-    pytest.importorskip(library, reason=f"{library} is not installed")
-    with pytest.raises(RunError, match=r"Cannot write .*nowhere"):
-        export_run(run, tmp_path / "nowhere" / f"x.{ending}")
 
 
 def test_rows_are_streamed(run: merilo.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,12 +188,6 @@ def test_shards_that_do_not_fit_are_refused_with_the_difference(name: str, here:
     assert not list(tmp_path.glob("merged*"))
 
 
-def test_missing_shards_are_named(here: Path, tmp_path: Path) -> None:
-    """A shard that is not given is named by its number."""
-    with pytest.raises(UsageError, match=r"2 of 3 shards are missing: 1, 3\."):
-        merge([here / "2"], tmp_path / "merged")
-
-
 def test_a_replay_of_a_shard_is_refused(here: Path, tmp_path: Path) -> None:
     """Its cost is not that of the shard, so the merged run's would be wrong."""
     replayed = replay_run(here / "3", out=tmp_path / "replayed").run
@@ -298,29 +292,6 @@ def test_only_an_equal_run_may_be_there(here: Path, tmp_path: Path) -> None:
     assert (tmp_path / ".new.part" / "notes.txt").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert canonical(merge(parts, tmp_path / "empty")) == canonical(first)
-
-
-@each_case("text", ["0/2", "3/2", "1", "1/2/3", "a/b", "-1/2", "", "1/0"])
-def test_a_shard_is_a_number_of_another(text: str, tmp_path: Path) -> None:
-    """Anything but I/N with I from 1 to N is refused before the data is read."""
-    with pytest.raises(UsageError, match="I/N"):
-        evaluated(tmp_path / "run", rows(1), text)
-
-
-def test_an_empty_shard_is_refused(tmp_path: Path) -> None:
-    """More shards than samples leave nothing to merge, so the error names the largest number of shards."""
-    with pytest.raises(UsageError, match="at most 2 shards"):
-        evaluated(tmp_path / "run", rows(2), "3/3")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_resumed_shard_stays_the_same(here: Path, tmp_path: Path) -> None:
-    """Repeating the command changes nothing; the directory refuses another shard."""
-    shutil.copytree(here / "2", tmp_path / "2")
-    before = canonical(merilo.Run.open(tmp_path / "2"))
-    assert canonical(evaluated(tmp_path / "2", rows(9), "2/3")) == before
-    with pytest.raises(RunError, match="differs in data, shard"):
-        evaluated(tmp_path / "2", rows(9), "1/3")
 
 
 def test_the_command_prints_the_summary_and_leaves_labels_out(

@@ -53,22 +53,6 @@ def test_a_published_metric_has_a_card(here: Here) -> None:
     assert "nothing to judge: broken on purpose (contexts without a sentence score 0)" in " ".join(shown.split())
 
 
-def test_a_composite_has_a_card(here: Here) -> None:
-    """It names its parts, and needs what any of them needs."""
-    record = here.json("metrics", "ragas-0.0.12:ragas_score")
-    assert record["made_of"][0] == "ragas-0.0.12:answer_relevancy"
-    assert record["needs"] == ["reference", "response", "retrieved_contexts", "user_input"]
-    assert "made of" in here.merilo("metrics", "ragas-0.0.12:ragas_score").stdout
-
-
-def test_an_unknown_system_is_told(here: Here) -> None:
-    """A name that is neither metric nor system is an error that names the nearest."""
-    done = here.merilo("metrics", "ragas-0.1.9:context_relevance")
-    assert done.returncode == 2
-    assert "did you mean" in done.stderr
-    assert "ragas-0.1.9:context_relevancy" in done.stderr
-
-
 @pytest.mark.parametrize("name", ["nDCG@10", "recall@3", "context_precision(against=reference)"])
 def test_a_metric_is_explained_as_a_run_names_it(name: str) -> None:
     """With its parameters: the fields are those that it needs then."""

@@ -10,7 +10,7 @@ from server import JudgeServer
 
 from merilo.commands.plan.run import Estimate, plan_page, rounded
 from merilo.engine.amounts import Amount
-from merilo.numbers import duration, money
+from merilo.numbers import money
 
 DATA = [
     {
@@ -107,13 +107,6 @@ def test_a_bound_near_the_estimate_is_shown() -> None:
     )
 
 
-def test_a_model_without_a_price_is_limited_by_requests(here: Here) -> None:
-    """A cost limit needs a price; without one the advice is --max-requests."""
-    here.write("data.jsonl", DATA)
-    words = ["data.jsonl", "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--metrics", "faithfulness"]
-    assert bound_of(here.merilo("run", "--plan", *words).stdout).endswith("Use --max-requests to limit requests.")
-
-
 @each_case(
     ("amount", "said"),
     [
@@ -189,22 +182,6 @@ def test_a_finished_run_costs_nothing_more(here: Here) -> None:
     assert "16 of 16 questions are answered in the run or the cache" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--prices", "none.toml"], "The price file none.toml cannot be read"),
-        (["--metrics", "nonsense"], "nonsense"),
-    ],
-)
-def test_wrong_words_are_refused(here: Here, words: list[str], said: str) -> None:
-    """One sentence on standard error, and 2."""
-    here.write("data.jsonl", DATA)
-    done = here.merilo("run", "--plan", "data.jsonl", *words)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert done.stdout == ""
-
-
 @each_case(
     ("usd", "said"),
     [
@@ -221,9 +198,3 @@ def test_wrong_words_are_refused(here: Here, words: list[str], said: str) -> Non
 def test_money_keeps_two_digits_that_count(usd: float | None, said: str) -> None:
     """Cents from a dime on; below that as many digits as it takes to tell two amounts apart."""
     assert money(usd) == said
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(0.0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2.0 h")])
-def test_durations_are_short(seconds: float, said: str) -> None:
-    """Seconds, then minutes, then hours."""
-    assert duration(seconds) == said

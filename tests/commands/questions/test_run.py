@@ -20,7 +20,7 @@ from merilo.commands.questions.text import document_rows, questions_page, rows_o
 from merilo.data.corpus import load_corpus
 from merilo.data.load import load
 from merilo.data.sample import Sample
-from merilo.errors import DataError, RunError, UsageError
+from merilo.errors import RunError, UsageError
 from merilo.judges.callables import CallableJudge
 from merilo.judging.ask import Answer
 from merilo.judging.kinds.contexts import (
@@ -33,7 +33,6 @@ from merilo.judging.kinds.contexts import (
 )
 from merilo.judging.kinds.responses import Completion, CompletionVerdict, PassageQuestion, PassageQuestionVerdict
 from merilo.judging.questions import Question
-from merilo.judging.registry import ALL_KINDS
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Score, Undefined, drive
 
@@ -99,13 +98,6 @@ def test_a_question_that_nothing_else_answers_is_kept(reply: str) -> None:
     assert isinstance(outcome, Score)
     assert outcome.evidence[0].verdict == PassageQuestionVerdict("How many doors has T1?", PASSAGE)
     assert sent[:5] == ALL_CHECKS
-
-
-def test_without_other_texts_there_is_nothing_to_compare_with() -> None:
-    """In a corpus of one passage the question is not asked without it: an empty context list answers nothing."""
-    outcome, sent = asked(others=())
-    assert isinstance(outcome, Score)
-    assert sent == ["passage_question", "sufficiency", "support", "completion"]
 
 
 TEXTS = {
@@ -209,15 +201,6 @@ async def test_the_embedded_judge_cannot_write_questions(tmp_path: Path) -> None
     """It says what to do."""
     with pytest.raises(UsageError, match=r"embedded cannot write questions.*--judge"):
         await sample(corpus(tmp_path), Options(storage=Storage(cache=False)))
-
-
-async def test_a_judge_that_cannot_check_is_refused(tmp_path: Path) -> None:
-    """The kind of question that it does not answer is named; without free text, the closed-book check is left out."""
-    with pytest.raises(UsageError, match="cannot check the questions: it answers no 'sufficiency' questions"):
-        await sample(corpus(tmp_path), judge_of(answers=ALL_KINDS - {Sufficiency}))
-    found = await sample(corpus(tmp_path), judge_of(answers=ALL_KINDS - {Completion}))
-    assert not found.draw.metric.closed_book
-    assert len(found.kept) == 5
 
 
 def test_edited_questions_are_not_overwritten(tmp_path: Path) -> None:

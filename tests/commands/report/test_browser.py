@@ -116,23 +116,6 @@ def test_counts_filter(opened: Browser) -> None:
         assert count(opened) == "18 samples"
 
 
-def test_the_fault_table_is_low_and_nothing_in_it_is_cut(opened: Browser) -> None:
-    """At 1440 pixels the table is at most 190 high; no chip and no heading of a column is wider than its place."""
-    assert opened.run("document.querySelector('table.faults').getBoundingClientRect().height") <= 190
-    places = "td.c-f, .grid th span, .grid th button, .cell, .metric .n"
-    cut = f"[...document.querySelectorAll('{places}')].filter(e => e.scrollWidth > e.clientWidth)"
-    assert opened.run(f"{cut}.map(e => e.textContent)") == []
-
-
-def test_only_verdicts_have_a_colour(opened: Browser) -> None:
-    """Bars are blue or orange for verdicts; the share of relevant contexts is neither good nor bad."""
-    classes = (
-        "[...new Set([...document.querySelectorAll('[data-metric=\"{}\"] .bar')].map(e => e.getAttribute('class')))]"
-    )
-    assert opened.run(classes.format("context_relevance")) == ["bar other"]
-    assert set(opened.run(classes.format("context_sufficiency"))) == {"bar", "bar lo"}
-
-
 def test_sort_keeps_samples_without_a_score_last(opened: Browser) -> None:
     """Sorted by a metric, in both directions, undefined and failed samples come last."""
     for _ in range(2):

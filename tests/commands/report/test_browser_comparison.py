@@ -76,15 +76,6 @@ def test_sort_filter_and_search(opened: Browser) -> None:
     assert ids(opened) == ["enough-declined-2"]
 
 
-def test_a_column_without_a_verdict_is_hidden(opened: Browser) -> None:
-    """If each verdict is in the heading of its group, the column of verdicts has no heading either."""
-    heading = "getComputedStyle(document.querySelector('.forest thead th:last-child')).display"
-    opened.run("document.querySelectorAll('.read > *').forEach(e => e.remove())")
-    assert opened.run(heading) == "none"
-    opened.run("document.querySelector('.read').append(document.createElement('b'))")
-    assert opened.run(heading) == "table-cell"
-
-
 def test_metric_of_the_forest_chooses_the_column(opened: Browser) -> None:
     """A click on a metric in the forest plot marks its row and shows the values of that metric."""
     opened.run("document.querySelector('[data-metric=context_relevance]').click()")

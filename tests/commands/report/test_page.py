@@ -71,29 +71,6 @@ def test_lead_counts_the_faults_and_names_the_worst_sample(page: str) -> None:
     assert 'href="#sample=short-strayed-0"' in lead
 
 
-def test_each_sentence_of_the_lead_begins_with_a_capital(tmp_path: Path) -> None:
-    """The embedded judge's counts of answers and of gold passages are sentences of the lead."""
-    samples = [{**row, "reference_context_ids": [row["retrieved_contexts"][0]["id"]]} for row in rows()[:4]]
-    run = merilo.evaluate(samples, metrics=[*METRICS, "id_recall"], out=tmp_path / "run", storage={"cache": False})
-    lead = re.search('<p class="lead">(.*?) The worst: ', run_page(report_run(run)))[1]  # type: ignore[index]
-    assert ". Gold passage retrieved for 4 of 4 questions." in lead
-    assert not re.search(r"\. [a-z]", lead)
-
-
-def test_a_run_without_responses_has_two_rows(tmp_path: Path) -> None:
-    """A run without verdicts on responses counts where the evidence was found and where it is missing, nothing else."""
-    page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_sufficiency",))))
-    cells = re.findall(r'data-fault="\d+"><b>(\d+)</b><span>(. [\w ]+)<', page)
-    assert cells == [("13", "\u2713 Evidence found"), ("5", "! Evidence missing")]
-
-
-def test_a_row_of_zero_counts_is_left_out(tmp_path: Path) -> None:
-    """If all contexts hold the answer, the fault table has no row of those that do not."""
-    page = run_page(report_run(faulty(tmp_path / "run", rows({("enough", "supported"): 3}))))
-    table = page[page.index('class="faults') : page.index("</table>")]
-    assert re.findall(r'scope="row">([\w ]+)<', table) == ["contexts hold the answer"]
-
-
 def test_labels_turn_the_table_into_shares(tmp_path: Path) -> None:
     """With labels, lead and table have the corrected shares and their intervals; the counts still filter."""
     right, short = ("enough", "supported"), ("short", "supported")
@@ -124,15 +101,6 @@ def test_report_and_run_name_the_same_faults(tmp_path: Path) -> None:
     listed = Counter(FAULTS[at].key for at in data_of(page, "rows")["f"])
     assert {key: amount for key, amount in cells.items() if amount} == dict(listed) == dict(run.faults)
     assert fault_sentence(run.faults) in page
-
-
-def test_a_run_without_verdicts_has_no_faults(tmp_path: Path) -> None:
-    """A run with neither half has no fault table, and no sample of it has a fault."""
-    page = run_page(report_run(faulty(tmp_path / "run", metrics=("context_relevance",))))
-    assert '<p class="lead">18 samples, the lowest scores first.' in page
-    assert "data-fault" not in page[: page.index("<script type")]
-    assert "chip" not in page[page.index('id="plain"') :]
-    assert data_of(page, "rows")["judged"] is False
 
 
 @pytest.mark.parametrize(("judge", "named"), [(None, False), ("scripted", True)])
@@ -281,16 +249,6 @@ def test_comparison_shows_both_runs(tmp_path: Path) -> None:
     assert "second is worse, by the judge alone" in page
     assert "there: 2" in page
     assert "only here" in page
-
-
-def test_plots_have_a_scale(tmp_path: Path) -> None:
-    """Below the plots are the ends of their line and its middle."""
-    amounts = {("enough", "supported"): 12}
-    page = comparison_page(compare_runs([faulty(tmp_path / name, rows(amounts)) for name in ("first", "second")]))
-    ends = re.search('class="ends">(.*?)</div>', page)
-    assert ends is not None
-    low, zero, high = re.findall("<span>(.*?)</span>", ends[1])
-    assert (zero, low[1:]) == ("0", high[1:])
 
 
 def test_comparison_has_all_common_samples(tmp_path: Path) -> None:

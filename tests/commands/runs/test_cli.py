@@ -11,7 +11,6 @@ from command_line import SAMPLES, Here
 from server import JudgeServer
 
 from merilo.commands.runs.run import State, list_runs
-from merilo.errors import UsageError
 from merilo.runs.files import RunLock
 
 LIST = """\
@@ -54,15 +53,6 @@ def test_runs_are_listed_newest_first(runs: Here) -> None:
     assert shown.stdout == LIST
 
 
-def test_no_line_is_wider_than_the_screen_and_a_long_path_is_whole(runs: Here) -> None:
-    """A path that does not fit has its own line, so that it can be copied."""
-    name = "a-directory-with-a-name-that-leaves-no-room-for-the-other-columns"
-    (runs.path / "runs" / "new").rename(runs.path / "runs" / name)
-    lines = runs.merilo("runs", "list", "runs").stdout.splitlines()
-    assert f"runs/{name}" in lines
-    assert max(map(len, lines)) <= 80
-
-
 def test_the_record_has_all_means(runs: Here) -> None:
     """The JSON object has every mean of the run, unrounded."""
     row = runs.json("runs", "list", "runs")["runs"][0]
@@ -78,14 +68,6 @@ def test_without_a_directory_the_default_place_is_listed(run: Here) -> None:
     run.merilo("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--metrics", "faithfulness", "--quiet")
     assert [row["run"].startswith(".merilo/runs/data-") for row in run.json("runs", "list")["runs"]] == [True]
     assert len(run.json("runs", "list", ".")["runs"]) == 2
-
-
-def test_a_missing_directory_is_a_usage_error(here: Here) -> None:
-    """A directory that does not exist is named, with exit code 2; one without runs is not an error."""
-    missing = here.merilo("runs", "list", "nowhere")
-    assert (missing.returncode, missing.stderr) == (2, "No such directory: nowhere.\n")
-    (here.path / "empty").mkdir()
-    assert here.merilo("runs", "list", "empty").returncode == 0
 
 
 def test_a_run_that_is_being_written_is_running(runs: Here) -> None:
@@ -199,9 +181,3 @@ def test_a_thousand_runs_are_listed_in_seconds(runs: Here) -> None:
     assert {each.state for each in found.runs} == {State.FINISHED}
     assert len(found.runs) == 1000
     assert time.process_time() - began < 10
-
-
-def test_a_file_is_not_a_directory(run: Here) -> None:
-    """A file instead of a directory is a usage error."""
-    with pytest.raises(UsageError, match="is a file"):
-        list_runs(run.path / "data.jsonl")

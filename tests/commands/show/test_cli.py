@@ -88,18 +88,6 @@ def test_the_worst_samples(run: Here) -> None:
     assert [each["value"] for each in found["worst"]] == [0.0, 1.0]
 
 
-def test_a_metric_with_a_cutoff_is_found_by_its_name(run: Here) -> None:
-    """--metric takes the name alone where one metric is called so, as Run.metrics does."""
-    run.json("run", "data.jsonl", "--judge", "scripted:script.jsonl", "--metrics", "context_ranking@2", "--out", "cut")
-    assert run.json("show", "cut", "--metric", "context_ranking")["metric"] == "context_ranking@2"
-
-
-def test_the_summary_of_a_stored_run(run: Here) -> None:
-    """Without options show prints the same object as run did."""
-    arguments = ("--judge", "scripted:script.jsonl", "--metrics", "faithfulness", "--out", "other")
-    assert run.json("run", "data.jsonl", *arguments) == run.json("show", "other")
-
-
 def hostile_run(here: Here) -> str:
     """A run whose every text tries to steer the terminal; the sample's id."""
     name = "id\u202e\x1b[2J"

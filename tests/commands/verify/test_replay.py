@@ -201,23 +201,6 @@ def test_a_changed_metric_is_told_with_old_and_new_values(tmp_path: Path, judge:
     assert found.means == ("made:first",)
 
 
-def test_a_metric_without_its_fields_is_refused(tmp_path: Path, judge: ScriptedJudge) -> None:
-    """A metric that no sample has the fields for is an error when it is asked for by name, as in a run."""
-    merilo.evaluate(rows(2), out=tmp_path / "r", metrics=["context_relevance"], judge=judge, storage={"cache": False})
-    with pytest.raises(merilo.UsageError, match="hit_rate@1 cannot be computed: no sample has reference_context_ids"):
-        replay_run(tmp_path / "r", metrics=["hit_rate@1"])
-
-
-def test_a_metric_that_is_not_known_here_is_named(tmp_path: Path, judge: ScriptedJudge) -> None:
-    """A run with a metric that cannot be made from its text says so, and takes the object instead."""
-    merilo.evaluate(
-        rows(2), out=tmp_path / "r", metrics=[First(), "context_relevance"], judge=judge, storage={"cache": False}
-    )
-    with pytest.raises(merilo.UsageError, match="has the metric made:first, which cannot be built here"):
-        replay_run(tmp_path / "r")
-    assert replay_run(tmp_path / "r", metrics=["context_relevance"]).same
-
-
 class Thrifty(ContextRelevance):
     """A version that leaves the first context out, so that every later question stands elsewhere in the trail."""
 

@@ -122,14 +122,6 @@ def test_a_rotated_file_may_begin_like_the_one_before(tmp_path: Path, copied: bo
     assert source.read() == []
 
 
-def test_a_row_of_48_megabytes_is_left_out(tmp_path: Path) -> None:
-    """It is counted as one that cannot be read, and the rows after it are read."""
-    path = tmp_path / "t.jsonl"
-    append(path, json.dumps({"id": "long", "question": "x" * 48_000_000}) + "\n" + lines("a"))
-    source = Source(path)
-    assert (source.read(), source.tail.damaged, source.tail.read) == (["a"], 1, 1)
-
-
 def test_a_folder_is_read_with_packed_and_late_files(tmp_path: Path) -> None:
     """Files that appear later are read from their start; a packed file that is still written waits."""
     folder = tmp_path / "traces"
@@ -272,15 +264,6 @@ def test_folders_of_traces_are_watched(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["counts"]["seen"] == 50
     write(here.path / "other.jsonl", 0, 1, testCases=[])
     assert "has DeepEval test run, not traffic" in refused(here, "--state", "other", source="other.jsonl")
-
-
-def test_the_watch_needs_its_source(tmp_path: Path) -> None:
-    """A file that is not there is an error at first, and waited for while it is rotated."""
-    here = Here(tmp_path)
-    assert "No such file: traffic.jsonl" in refused(here)
-    learned(here)
-    (here.path / "traffic.jsonl").rename(here.path / "gone")
-    assert look(here, 2)[0] == 3
 
 
 def test_other_settings_than_before_are_refused(tmp_path: Path) -> None:
