@@ -163,22 +163,9 @@ def test_malformed_rows_raise_nothing(file: Any, value: object) -> None:
     file.rows_in({"results": value, "samples": value, "testCases": value})
 
 
-def test_an_answer_of_an_interface(tmp_path: Path) -> None:
-    """Records under `data`, as interfaces answer, are read like a list."""
-    rows = [json.loads(line) for line in (FILES / "langfuse.jsonl").read_text().splitlines()]
-    path = tmp_path / "answer.json"
-    path.write_text(json.dumps({"data": rows, "meta": {"cursor": "x"}}))
-    assert [each.record for each in items(path)] == [each.record for each in items(FILES / "langfuse.jsonl")]
-
-
 @each_case("name", ["ragas_0_1.csv", "ragas_0_1.json", "ragas_0_2.csv", "ragas_0_2.json"])
 def test_results_of_ragas(name: str) -> None:
     """Tables of every line of ragas give the same samples; 0.2, 0.3 and 0.4 write the same bytes."""
     first, second = samples(FILES / name)
     assert (first.user_input, first.response, first.reference) == (QUESTION, "In 1889.", "1889")
     assert [each.text for each in second.contexts] == ["Rome has seven hills.", "It's of iron."]
-
-
-def test_a_data_set_of_ragas() -> None:
-    """`EvaluationDataset.to_jsonl` is read like any data."""
-    assert [each.user_input for each in samples(FILES / "ragas_0_2_data.jsonl")] == [QUESTION, "Who built it?"]

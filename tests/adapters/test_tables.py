@@ -1,6 +1,5 @@
 """Frames, Arrow tables, Parquet files and saved data sets are read row by row, with missing values kept missing."""
 
-import builtins
 import dataclasses
 import datetime as dt
 import json
@@ -119,14 +118,6 @@ def test_missing_values_of_each_library_are_missing() -> None:
     assert records(frame)[1] == {"id": "2"}
 
 
-def test_a_problem_names_the_row_and_the_column() -> None:
-    """The message has the row, the field and the column that fills it."""
-    frame = pd.DataFrame([{"question": "When?", "contexts": ["a"]}, {"question": 3, "contexts": ["a"]}])
-    (problem,) = [item.problems[0] for item in load(frame) if isinstance(item, BadRecord)]
-    message = "DataFrame, row 2, field 'user_input': expected text, got the number 3 in the column 'question'."
-    assert problem.message == message
-
-
 def test_columns_are_reported() -> None:
     """The notice names the columns that are renamed and those that are kept unread; `mapping` decides."""
     data = load(pl.DataFrame(ROWS).rename({"answer": "reply"}), mapping={"reply": "response"})
@@ -217,12 +208,6 @@ def test_a_column_of_a_parquet_file_that_occurs_twice_is_refused(tmp_path: Path)
         records(tmp_path / "rows.parquet")
 
 
-def test_a_parquet_file_is_read(tmp_path: Path) -> None:
-    """A Parquet file gives the same samples as the table."""
-    parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
-    assert records(tmp_path / "rows.parquet") == EXPECTED
-
-
 def test_a_damaged_or_absent_parquet_file_is_an_error(tmp_path: Path) -> None:
     """Bytes that are no Parquet are refused with the name of the file, and so is a file that does not exist."""
     (tmp_path / "rows.parquet").write_bytes(b"PAR1 but nothing else")
@@ -230,20 +215,6 @@ def test_a_damaged_or_absent_parquet_file_is_an_error(tmp_path: Path) -> None:
         records(tmp_path / "rows.parquet")
     with pytest.raises(DataError, match="No such file"):
         records(tmp_path / "none.parquet")
-
-
-def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to install."""
-    parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
-    monkeypatch.setattr("merilo.extras.import_module", _no_module)
-    with pytest.raises(
-        UsageError, match=r"needs pyarrow, which is not installed. Run: pip install 'merilo\[parquet\]'"
-    ):
-        records(tmp_path / "rows.parquet")
-
-
-def _no_module(name: str) -> builtins.object:
-    raise ImportError(name)
 
 
 def _save(folder: Path, rows: list[dict[str, Any]]) -> None:

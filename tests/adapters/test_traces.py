@@ -13,7 +13,7 @@ from merilo.adapters.base import Item
 from merilo.adapters.exports import export_of
 from merilo.adapters.spans import answer_in, documents_in, find, question_in, tree_of, unfolded
 from merilo.data.load import load
-from merilo.data.sample import BadRecord, Sample
+from merilo.data.sample import Sample
 from merilo.errors import DataError
 from merilo.judging.kinds.contexts import RelevanceVerdict
 from merilo.metrics.base import Score
@@ -157,16 +157,6 @@ def test_an_empty_retrieval_is_not_a_missing_one(tmp_path: Path) -> None:
     assert texts(item) == []
 
 
-def test_a_broken_line_is_reported_and_the_others_are_kept(tmp_path: Path) -> None:
-    """The problem names the line."""
-    path = written(tmp_path, span("a", input__value="Q", output__value="A"), '{"context": {', span("b", "a"))
-    bad, good = list(load(path))
-    assert isinstance(bad, BadRecord)
-    assert bad.problems[0].line == 2
-    assert isinstance(good, Sample)
-    assert good.response == "A"
-
-
 @each_case("change", [{"start": -1e308}, {"start": 1e308}, {"trace": "x\ud800"}])
 def test_a_hostile_span_does_not_end_the_file(change: dict[str, Any], tmp_path: Path) -> None:
     """Ids and times that cannot be stored are a problem of one record at most."""
@@ -183,13 +173,6 @@ def test_what_was_left_out_is_stated() -> None:
     sentence = dataset.columns.sentence()
     assert "1 not a sample: no span states the question." in sentence
     assert "1 without contexts." in sentence
-
-
-def test_a_file_without_a_sample_says_why(tmp_path: Path) -> None:
-    """If no trace is a sample, the error has the reasons and the command that lists the traces."""
-    path = written(tmp_path, span("1", kind="EMBEDDING"))
-    with pytest.raises(DataError, match=r"none \(1 left out: no span states the question\)\. List each: merilo import"):
-        list(load(path))
 
 
 def test_a_span_that_names_itself_as_its_parent_is_read(tmp_path: Path) -> None:
@@ -428,14 +411,3 @@ def test_only_traces_have_hops(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=message):
             list(load(source))
-
-
-def test_samples_are_not_taken_for_traces(tmp_path: Path) -> None:
-    """Ordinary data is not an export, whatever its keys."""
-    sample = {"id": "a", "user_input": "Q", "response": "A", "trace_id": "t", "metadata": {"context": {"x": 1}}}
-    for name in ("data.jsonl", "data.json"):
-        path = tmp_path / name
-        path.write_text(json.dumps(sample if name.endswith("l") else {"samples": [sample]}))
-        assert export_of(path) is None
-    assert export_of(tmp_path) is None
-    assert export_of(tmp_path / "missing.jsonl") is None

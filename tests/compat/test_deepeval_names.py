@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from each_case import each_case
 
 import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
@@ -22,10 +21,7 @@ from merilo.compat.deepeval.metrics import (
 )
 from merilo.compat.deepeval.models import DeepEvalBaseLLM, LocalModel, OllamaModel
 from merilo.compat.deepeval.test_case import (
-    ConversationalTestCase,
     LLMTestCaseParams,
-    MLLMImage,
-    RetrievedContextData,
     SingleTurnParams,
     ToolCall,
 )
@@ -72,26 +68,6 @@ class Likely(DeepEvalBaseLLM):
 class Broken(DeepEvalBaseLLM):
     def generate(self, prompt: str) -> str:
         raise ValueError(f"no reply to {len(prompt) > 0}")
-
-
-@each_case(
-    ("make", "message"),
-    [
-        (lambda: ConversationalTestCase(turns=[]), "Give each turn as an LLMTestCase"),
-        (lambda: MLLMImage(url="car.png"), "merilo reads text only"),
-        (lambda: FaithfulnessMetric(colour="red"), "FaithfulnessMetric has no option 'colour'; it takes threshold"),
-        (lambda: FaithfulnessMetric(evaluation_template="x"), "has merilo's own prompts"),
-        (lambda: evaluate([], [FaithfulnessMetric()]), "at least one test case"),
-        (lambda: evaluate([CASE], ["faithfulness"]), "takes metrics of merilo.compat.deepeval"),
-        (lambda: evaluate(["text"], [FaithfulnessMetric()]), "evaluate takes LLMTestCases"),
-        (lambda: FaithfulnessMetric().measure(CASE), r"No judge is named.*model='embedded'"),
-        (lambda: EvaluationDataset().pull(alias="x"), "neither uploads nor generates"),
-    ],
-)
-def test_wrong_arguments(make: Any, message: str) -> None:
-    """Each says what is wrong."""
-    with pytest.raises(merilo.UsageError, match=message):
-        make()
 
 
 def test_missing_fields_stop_or_are_recorded() -> None:
@@ -231,18 +207,3 @@ def test_each_metric_measures_a_case_with_tools(make: Any) -> None:
     (result,) = evaluate([case], [make(model=Likely())], display_config=SILENT).test_results
     assert first == second == result.metrics_data[0].score == 1
     assert case.multimodal is False
-
-
-def test_a_retrieved_text_may_name_its_source() -> None:
-    """A text with its source is one context."""
-    sourced = LLMTestCase(input="When?", retrieval_context=[RetrievedContextData("Lit in 1871.", "wiki"), "White."])
-    assert [each.text for each in sourced.sample("1").contexts] == ["wiki: Lit in 1871.", "White."]
-
-
-def test_a_metric_without_a_threshold_passes() -> None:
-    """threshold=None only gives the score."""
-    metric = FaithfulnessMetric(threshold=None, model="embedded")
-    metric.measure(CASE)
-    assert metric.is_successful()
-    (result,) = evaluate([CASE], [metric], display_config=SILENT).test_results
-    assert (result.success, result.metrics_data[0].threshold) == (True, None)

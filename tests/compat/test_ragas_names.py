@@ -6,13 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from each_case import each_case
 
 import merilo
 from merilo.compat import ragas
 from merilo.compat.ragas import EvaluationDataset, MultiTurnSample, SingleTurnSample
-from merilo.compat.ragas.embeddings import embedding_factory
-from merilo.compat.ragas.llms import LangchainLLMWrapper, llm_factory
 from merilo.compat.ragas.metrics import METRICS, Faithfulness, faithfulness
 
 TEXT = "It was lit in 1871."
@@ -38,12 +35,6 @@ def test_conversations_are_refused() -> None:
         EvaluationDataset.from_list([{"user_input": [{"content": "Hi", "type": "human"}]}])
 
 
-def test_a_number_is_not_called_a_conversation() -> None:
-    """A question of a wrong type is named as such."""
-    with pytest.raises(merilo.DataError, match="field 'user_input': expected text, got the number 1"):
-        ragas.evaluate([{"user_input": 1, "response": "a"}], metrics=[faithfulness], llm="embedded")
-
-
 def test_the_reasons_of_missing_scores_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     """A script that sees only NaN finds how many there are, why, and where the details are."""
     bare = SingleTurnSample(user_input="Who lit it?", retrieved_contexts=["It was lit in 1871."])
@@ -59,31 +50,6 @@ def test_the_report_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", f"Report: merilo report {result.runs[0].path}\n")
     ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded", show_progress=False)
     assert capsys.readouterr() == ("", "")
-
-
-def test_without_a_judge_and_a_key() -> None:
-    """The error says what to pass."""
-    with pytest.raises(merilo.UsageError, match=r"No judge is named.*llm='embedded'"):
-        ragas.evaluate([SAMPLE], metrics=[faithfulness])
-
-
-@each_case(
-    ("make", "message"),
-    [
-        (lambda: Faithfulness(colour="red"), "Faithfulness has no option 'colour'; it takes llm, embeddings, name"),
-        (lambda: Faithfulness(nli_statements_prompt="x"), "has merilo's own prompts"),
-        (lambda: ragas.evaluate([SAMPLE], metrics=["no_metric"], llm="embedded"), "takes metrics of merilo.compat"),
-        (lambda: ragas.evaluate([SAMPLE], llm="embedded", colour="red"), "evaluate has no option 'colour'"),
-        (lambda: llm_factory("m", provider="acme"), "has no provider 'acme'"),
-        (lambda: embedding_factory("acme", model="m"), "has no provider 'acme'"),
-        (lambda: llm_factory("m", client=object()), "A client must be OpenAI's or one like it, got object"),
-        (lambda: LangchainLLMWrapper(7), "A judge must be"),
-    ],
-)
-def test_wrong_arguments(make: Any, message: str) -> None:
-    """Each says what is wrong."""
-    with pytest.raises(merilo.UsageError, match=message):
-        make()
 
 
 def test_the_embedded_judge_computes_merilos_own_metric() -> None:
@@ -136,13 +102,6 @@ def test_data_sets_of_any_form(tmp_path: Path) -> None:
     assert made.to_list() == [{"user_input": "q?", "response": "a", "retrieved_contexts": ["c"]}]
     assert [other.to_list() for other in others] == [made.to_list()] * len(others)
     assert made.to_pandas().columns.tolist() == ["user_input", "retrieved_contexts", "response"]
-
-
-@pytest.mark.parametrize("given", [7, "text", [7]])
-def test_other_data_is_refused(given: Any) -> None:
-    """What is no data set, or no record, is named."""
-    with pytest.raises(merilo.DataError, match=r"must be"):
-        ragas.evaluate(given, metrics=[faithfulness], llm="embedded")
 
 
 async def test_evaluate_inside_a_running_loop() -> None:

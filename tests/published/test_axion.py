@@ -9,7 +9,7 @@ from each_case import each_case
 from scripted_replies import NO_REPLY, Script
 
 from merilo.data.sample import Sample
-from merilo.errors import MissingField, UsageError
+from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
@@ -76,8 +76,6 @@ def asked(text: str, *replies: Any, sample: Sample = FRANCE) -> list[str]:
     return answer.rubrics
 
 
-NOTHING = Sample("n", user_input="q?", retrieved_contexts=[], response="a.", reference="r.")
-
 # -- chunks -------------------------------------------------------------------------------------------
 
 
@@ -85,16 +83,6 @@ def test_a_missing_verdict_leaves_the_denominator() -> None:
     """Two verdicts "yes" on three contexts are 2 of 2, with a flag."""
     found = score("contextual_relevancy", relevancy("yes", "yes"))
     assert (found.value, found.flags, found.counts["judged"]) == (1.0, (SHORT,), 2)
-
-
-def test_a_surplus_verdict_is_not_looked_at() -> None:
-    """A fourth verdict on three contexts changes nothing."""
-    assert score("contextual_relevancy", relevancy("no", "no", "yes", "yes")).value == 1 / 3
-
-
-def test_no_verdict_at_all_scores_0() -> None:
-    """A reply with an empty list of verdicts is as if nothing was retrieved: 0."""
-    assert score("contextual_relevancy", relevancy()).value == 0.0
 
 
 @pytest.mark.parametrize("name", ["contextual_relevancy", "contextual_ranking"])
@@ -136,18 +124,6 @@ def test_ranking_and_relevancy_ask_the_equal_question() -> None:
         drive(parse_metric(f"axion:{name}").plan(FRANCE), answer)
         seen.append(questions)
     assert seen[0][0] == seen[1][0] == seen[2][0]
-
-
-def test_equal_contexts_are_asked_about_anew() -> None:
-    """Two equal contexts are two requests, the second as the next draw."""
-    twice = Sample("t", user_input="q?", retrieved_contexts=["c", "c"], reference="r")
-    assert score("contextual_precision", {"is_useful": False}, {"is_useful": True}, sample=twice).value == 0.5
-
-
-def test_a_failed_sufficiency_scores_0() -> None:
-    """A failed request on sufficiency is 0 with a flag, as if it was not enough."""
-    found = score("contextual_sufficiency", NO_REPLY)
-    assert (found.value, found.flags) == (0.0, (LOST,))
 
 
 def test_utilization_counts_relevant_contexts_only() -> None:
