@@ -149,12 +149,6 @@ def test_the_shorter_list_decides_in_utilization() -> None:
 # -- statements ---------------------------------------------------------------------------------------
 
 
-def test_recall_without_verdicts_shrinks() -> None:
-    """One verdict on three statements is 1 of 1, with a flag."""
-    found = score("contextual_recall", given("a", "b", "c"), supported(True))
-    assert (found.value, found.flags) == (1.0, (SHORT,))
-
-
 def test_recall_with_no_verdict_is_a_failure() -> None:
     """Statements of which none got a verdict give no number."""
     with pytest.raises(AskFailed, match="None of its 2 statements got a verdict"):
@@ -197,13 +191,6 @@ def test_a_claim_without_verdict_is_a_failure() -> None:
     with pytest.raises(AskFailed):
         outcome("faithfulness", given("a", "b"), NO_REPLY, one, NO_REPLY)
     assert score("faithfulness", given("a", "b"), NO_REPLY, one, one).value == 1.0
-
-
-def test_contexts_are_joined_by_line_ends() -> None:
-    """The evidence is all contexts, one after another on lines of their own."""
-    answer = Script([given("a"), faith("No Evidence")])
-    drive(parse_metric("axion:faithfulness").plan(FRANCE), answer)
-    assert answer.filled[1] == {"claims": '["a"]', "context": "\n".join(c.text for c in FRANCE.contexts)}
 
 
 EXPLAINED = {"explanation": "e"}

@@ -277,35 +277,6 @@ def test_the_classifier_version_of_faithfulness_says_what_it_asks() -> None:
             assert "similarities" in metric.card.questions
 
 
-@each_case(
-    ("name", "shown"),
-    [
-        ("context_precision", "gt"),
-        ("llm_context_precision_with_reference", "gt"),
-        ("context_utilization", "a"),
-        ("llm_context_precision_without_reference", "a"),
-    ],
-)
-def test_precision_shows_the_reference_or_the_response(name: str, shown: str) -> None:
-    """The judge sees one of them as the answer, under both names."""
-    script = Script([verdict(1)])
-    outcome(f"ragas-0.4.3:{name}", script, ONE)
-    assert script.requests[0].values == ("q", "c1", shown)
-
-
-def test_recall_joins_the_contexts_by_newlines() -> None:
-    """Recall is one judgement over all contexts."""
-    script = Script([attributed(1)])
-    outcome("ragas-0.4.3:context_recall", script)
-    assert script.requests[0].values == ("q", "c1\nc2", "gt")
-
-
-def test_collections_recall_adds_raw_integers() -> None:
-    """Attributed 2 and 0 make 1.0, and -1 and 0 make -0.5."""
-    assert value("ragas-0.4.3:collections.context_recall", [attributed(2, 0)]) == 1.0
-    assert value("ragas-0.4.3:collections.context_recall", [attributed(-1, 0)]) == -0.5
-
-
 @each_case("field", ["user_input", "reference", "retrieved_contexts"])
 @each_case("name", ["context_precision_with_reference", "context_recall"])
 def test_collections_refuse_empty_inputs_and_judge_blank_ones(name: str, field: str) -> None:
@@ -318,31 +289,9 @@ def test_collections_refuse_empty_inputs_and_judge_blank_ones(name: str, field: 
     assert value(text, replies, blank) == pytest.approx(1)
 
 
-def test_entity_recall_of_the_collections_judges_empty_inputs() -> None:
-    """Entity recall alone has no check for empty inputs in either API."""
-    empty = without(reference="", retrieved_contexts=[])
-    for name in ("context_entity_recall", "collections.context_entity_recall"):
-        assert value(f"ragas-0.4.3:{name}", [{"entities": ["a"]}] * 2, empty) == pytest.approx(1)
-
-
-def test_entity_recall_counts_repeated_entities() -> None:
-    """An entity listed twice halves the score, but not in the collections."""
-    replies = [{"entities": ["P", "P"]}, {"entities": ["P"]}]
-    assert value("ragas-0.4.3:context_entity_recall", replies) == pytest.approx(0.5)
-    assert value("ragas-0.4.3:collections.context_entity_recall", replies) == pytest.approx(1)
-
-
 # -- response -----------------------------------------------------------------------------------------
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
-
-
-def test_a_short_list_of_verdicts_shrinks_the_denominator_and_is_flagged() -> None:
-    """One verdict for two statements scores 1.0 and says so."""
-    found = outcome(FAITHFULNESS, Script([statements("a", "b"), verdicts(1)]))
-    assert isinstance(found, Score)
-    assert found.value == 1.0
-    assert found.flags == ("1 verdicts came for 2 statements",)
 
 
 def test_no_verdict_is_undefined() -> None:
@@ -368,13 +317,6 @@ def test_relevancy_samples_one_request_at_another_temperature() -> None:
     assert found.value == pytest.approx(2 / 3)
     assert [each.temperature for each in script.requests] == [0.3, 0.3, 0.3, 0.01]
     assert [question.draw for question in script.asked[:3]] == [0, 1, 2]
-
-
-def test_empty_questions_are_embedded_or_dropped() -> None:
-    """The class embeds an empty question; the collections drop it, its noncommittal flag included."""
-    replies = [guessed("g1"), guessed("", 1), guessed("g1", 1)]
-    assert value(RELEVANCY, replies, FULL, **VECTORS) == pytest.approx(2 / 3)
-    assert value("ragas-0.4.3:collections.answer_relevancy", replies, FULL, **VECTORS) == 1.0
 
 
 def test_questions_that_are_all_empty() -> None:
@@ -571,13 +513,6 @@ def by_letters(name: str, retrieved: list[str], references: list[str]) -> Score 
 PRECISION_BY_LETTERS, RECALL_BY_LETTERS = "non_llm_context_precision_with_reference", "non_llm_context_recall"
 
 
-def test_at_the_threshold_precision_counts_and_recall_does_not() -> None:
-    """A similarity of exactly 0.5 gives precision 1 and recall 0."""
-    retrieved, references = ["aabb"], ["aaaa"]
-    found = [by_letters(name, retrieved, references) for name in (PRECISION_BY_LETTERS, RECALL_BY_LETTERS)]
-    assert [each.value for each in found if isinstance(each, Score)] == pytest.approx([1, 0])
-
-
 @each_case(
     ("name", "retrieved", "references", "expected"),
     [
@@ -596,23 +531,6 @@ def test_contexts_by_letters_at_the_edges(
     """Nothing retrieved is precision 0; without references, or recall of nothing retrieved, there is no value."""
     found = by_letters(name, retrieved, references)
     assert (found.value if isinstance(found, Score) else None) == expected
-
-
-@each_case(
-    ("retrieved", "references", "precision", "recall"),
-    [
-        ([], [1], None, 0.0),
-        ([1], [], 0.0, None),
-        ([1, 1, 2], ["1", "1", 3], 0.5, 0.5),
-    ],
-)
-def test_ids_are_compared_as_sets_of_texts(
-    retrieved: list[str | int], references: list[str | int], precision: float | None, recall: float | None
-) -> None:
-    """1 and "1" are one id, and repeats count once."""
-    sample = Sample("x", retrieved_context_ids=retrieved, reference_context_ids=references)
-    found = [outcome(f"ragas-0.4.3:id_based_context_{name}", Script([]), sample) for name in ("precision", "recall")]
-    assert [each.value if isinstance(each, Score) else None for each in found] == [precision, recall]
 
 
 EIFFEL = "The Eiffel Tower is located in India.", "The Eiffel Tower is located in Paris."

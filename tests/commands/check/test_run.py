@@ -393,7 +393,7 @@ async def test_the_sample_in_the_package() -> None:
 
 
 def test_the_sample_is_drawn_as_its_readme_says() -> None:
-    """Five tasks, with forty of yes and forty of no from each source but where sentences are labelled; 300 kB at most."""
+    """Five tasks; forty yes and forty no from each source, but where sentences are labelled; 300 kB at most."""
     from importlib.resources import as_file, files
 
     with as_file(files("merilo").joinpath("examples", "labels")) as folder:
