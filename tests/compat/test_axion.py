@@ -371,10 +371,7 @@ def test_execute_takes_a_mapping() -> None:
 @each_case(
     "lines",
     [
-        "from merilo.compat.axion.metrics import ContextualRelevancy",
         "from merilo.compat.axion.dataset import DatasetItem",
-        "from merilo.compat.axion.runners import MetricRunner",
-        "import merilo.compat.axion\nmerilo.compat.axion.ContextualRelevancy, merilo.compat.axion.DatasetItem",
         "import merilo.compat.axion as axion\naxion.metrics.Faithfulness, axion.dataset.DatasetItem, axion.runners",
     ],
 )

@@ -131,8 +131,8 @@ def test_texts_have_one_form() -> None:
     ],
 )
 def test_a_hostile_text_takes_linear_time(piece: str) -> None:
-    """A hundred thousand characters of frames are read at once; of a longer text only reasoning is removed."""
-    for length in (100_000, 1_000_000):
+    """Tens of thousands of characters of frames are read at once; of a longer text only reasoning is removed."""
+    for length in (30_000, 200_000):
         started = time.process_time()
         read_answer(piece * (length // len(piece)))
-        assert time.process_time() - started < 3
+        assert time.process_time() - started < 2

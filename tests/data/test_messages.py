@@ -207,14 +207,14 @@ def test_a_turn_ends_when_the_user_speaks() -> None:
 
 
 def test_many_messages_take_linear_time() -> None:
-    """A list of 100,000 messages is refused in one sentence as data, and read in seconds as a result."""
-    many = [says("user", "One?"), says("assistant", "A.")] * 50_000
+    """A list of 20,000 messages is refused in one sentence as data, and read in seconds as a result."""
+    many = [says("user", "One?"), says("assistant", "A.")] * 10_000
     (bad,) = load([{"messages": many}])
     assert isinstance(bad, BadRecord)
     assert "at most 1,000 turns, got more" in bad.problems[0].message
     began = time.process_time()
     assert answer_in(many)["response"] == "A."
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 4
 
 
 @given(

@@ -49,8 +49,8 @@ def test_other_texts_are_unchanged(text: str) -> None:
 
 @each_case("line", ["a,b\n", "|a|b|\n", "a  b\n", "---\n", "|", "x" * 50 + ",1,1,1,1\n"])
 def test_a_large_table_takes_linear_time(line: str) -> None:
-    """Half a million characters are read at once, and long names of rows do not multiply the text."""
+    """A hundred thousand characters are read at once, and long names of rows do not multiply the text."""
     started = time.process_time()
-    read = pieces((line * (500_000 // len(line)),))
-    assert sum(len(each.text) for each in read) < 3_500_000
-    assert time.process_time() - started < 4
+    read = pieces((line * (100_000 // len(line)),))
+    assert sum(len(each.text) for each in read) < 700_000
+    assert time.process_time() - started < 2

@@ -33,10 +33,16 @@ class Judge(JudgeServer):
         return 0 if "no use" in asked.user or swapped else 2
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Judge]:
+    with Judge() as found:
+        yield found
+
+
 @pytest.fixture
-def judge() -> Iterator[Judge]:
-    with Judge() as server:
-        yield server
+def judge(server: Judge) -> Judge:
+    server.strictness = 0.0
+    return server
 
 
 def traffic(here: Here, first: int, count: int, good: float) -> None:
@@ -59,31 +65,39 @@ def look(here: Here, judge: Judge, day: int, *more: str) -> tuple[int, dict]:
     return done.returncode, json.loads(done.stdout)
 
 
-def quiet_days(here: Here, judge: Judge) -> None:
+@pytest.fixture(scope="module")
+def watched(server: Judge, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A watch that has learned a reference and seen two quiet days."""
+    here = Here(tmp_path_factory.mktemp("watched"))
     traffic(here, 0, 300, 0.8)
-    assert look(here, judge, 1)[1]["reference_units"] == 300
+    assert look(here, server, 1)[1]["reference_units"] == 300
     for day in (2, 3):
         traffic(here, 1_000 * day, 100, 0.8)
-        assert look(here, judge, day)[0] == 0
+        assert look(here, server, day)[0] == 0
+    return here.path
 
 
-def test_a_drop_of_the_system_is_told_from_a_swap_of_the_judge(here: Here, judge: Judge) -> None:
+@pytest.fixture
+def quiet(watched: Path, tmp_path: Path) -> Here:
+    """A copy of the watch."""
+    return Here(Path(shutil.copytree(watched, tmp_path / "quiet")))
+
+
+def test_a_drop_of_the_system_is_told_from_a_swap_of_the_judge(quiet: Here, judge: Judge) -> None:
     """When answers get worse the anchors are answered as before; when the judge is swapped they are not."""
-    quiet_days(here, judge)
-    traffic(here, 5_000, 120, 0.2)
-    code, found = look(here, judge, 5)
+    traffic(quiet, 5_000, 120, 0.2)
+    code, found = look(quiet, judge, 5)
     assert (code, found["state"]) == (1, "your system changed"), found
     assert found["alarm"]["metric"] == "context_relevance"
-    code, found = look(here, judge, 6)
+    code, found = look(quiet, judge, 6)
     assert code == 1, "the alarm is repeated"
 
 
-def test_a_swapped_judge_is_named(here: Here, judge: Judge) -> None:
+def test_a_swapped_judge_is_named(quiet: Here, judge: Judge) -> None:
     """The judge's answers to the anchors changed, so nothing is said about the system."""
-    quiet_days(here, judge)
     judge.strictness = 0.8
-    traffic(here, 5_000, 120, 0.8)
-    code, found = look(here, judge, 5)
+    traffic(quiet, 5_000, 120, 0.8)
+    code, found = look(quiet, judge, 5)
     assert (code, found["state"]) == (7, "your judge changed"), found
 
 
@@ -102,33 +116,30 @@ def test_the_money_of_a_day_holds(here: Here, judge: Judge) -> None:
     assert spent > 0
 
 
-def test_a_look_that_the_limit_stopped_continues_the_next_day(here: Here, judge: Judge) -> None:
+def test_a_look_that_the_limit_stopped_continues_the_next_day(quiet: Here, judge: Judge) -> None:
     """Its money of earlier days does not count again, so what the limit stopped is finished a day later."""
-    (here.path / "prices.toml").write_text('[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 100.0\n')
-    quiet_days(here, judge)
-    traffic(here, 5_000, 120, 0.8)
-    codes = [look(here, judge, day, "--prices", "prices.toml", "--max-cost", "2")[0] for day in range(5, 11)]
+    (quiet.path / "prices.toml").write_text('[[price]]\nmodel = "test-model"\ninput = 100.0\noutput = 100.0\n')
+    traffic(quiet, 5_000, 120, 0.8)
+    codes = [look(quiet, judge, day, "--prices", "prices.toml", "--max-cost", "2")[0] for day in range(5, 11)]
     assert 5 in codes[:-1]
     assert codes[codes.index(5) + 1] != 5
 
 
-def test_anchors_are_asked_anew(here: Here, judge: Judge, tmp_path: Path) -> None:
+def test_anchors_are_asked_anew(quiet: Here, judge: Judge, tmp_path: Path) -> None:
     """A second watch of the same traffic, with the same cache, asks its anchors again."""
-    quiet_days(here, judge)
     before = judge.count
-    shutil.move(here.path / "prod", tmp_path / "first")
-    assert look(here, judge, 4)[1]["reference_units"] == 300
+    shutil.move(quiet.path / "prod", tmp_path / "first")
+    assert look(quiet, judge, 4)[1]["reference_units"] == 300
     assert judge.count - before >= 6 * 60
 
 
-def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
+def test_nothing_is_paid_twice(quiet: Here, judge: Judge) -> None:
     """Killed in the middle of a look, the same command asks only what was in flight or not stored again."""
-    quiet_days(here, judge)
-    traffic(here, 5_000, 200, 0.8)
+    traffic(quiet, 5_000, 200, 0.8)
     before = judge.count
-    environment = {**os.environ, **here.environment, "OPENAI_API_KEY": "k"}
+    environment = {**os.environ, **quiet.environment, "OPENAI_API_KEY": "k"}
     process = subprocess.Popen(
-        [COMMAND, *words_of(judge, 5)], cwd=here.path, env=environment, stdout=subprocess.DEVNULL
+        [COMMAND, *words_of(judge, 5)], cwd=quiet.path, env=environment, stdout=subprocess.DEVNULL
     )
     while judge.count < before + 60 and process.poll() is None:
         time.sleep(0.005)
@@ -136,7 +147,7 @@ def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
     process.kill()
     process.wait()
     assert judge.count < before + 200, "it was killed before its end"
-    code, found = look(here, judge, 5)
+    code, found = look(quiet, judge, 5)
     assert (code, found["look"]["judged"]) == (0, 200)
     assert judge.count <= before + 200 + COMMIT_ROWS + MAX_UNREAD + 16
 
@@ -145,20 +156,19 @@ def test_nothing_is_paid_twice(here: Here, judge: Judge) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("swap", "good", "code"), [(0.8, 0.8, 7), (0.0, 0.2, 1)])
 def test_killed_at_random_moments(
-    here: Here, judge: Judge, tmp_path: Path, swap: float, good: float, code: int
+    quiet: Here, judge: Judge, tmp_path: Path, swap: float, good: float, code: int
 ) -> None:
     """Of 15 looks killed in traffic, in the pass over the anchors and around the command, none loses or repeats one."""
-    quiet_days(here, judge)
     judge.strictness = swap
-    traffic(here, 5_000, 120, good)
-    (here.path / "told.py").write_text("open('told', 'a').write('x')\n")
+    traffic(quiet, 5_000, 120, good)
+    (quiet.path / "told.py").write_text("open('told', 'a').write('x')\n")
     words = [*words_of(judge, 5), "--no-cache", "--on-alarm", f"{sys.executable} told.py"]
-    environment = {**os.environ, **here.environment, "OPENAI_API_KEY": "k"}
+    environment = {**os.environ, **quiet.environment, "OPENAI_API_KEY": "k"}
     source, phases, told, killed, rounds = random.Random(code), Counter[str](), 0, 0, 0
     expected, seconds = None, 0.0
     while killed < 15:
         place = tmp_path / f"copy-{rounds}"
-        shutil.copytree(here.path, place)
+        shutil.copytree(quiet.path, place)
         for _ in range(3 if rounds else 0):
             process = subprocess.Popen([COMMAND, *words], cwd=place, env=environment, stdout=subprocess.DEVNULL)
             with suppress(subprocess.TimeoutExpired):
