@@ -69,19 +69,6 @@ def test_a_composite_is_made_of_the_means_of_its_parts(evaluated: Evaluate) -> N
     assert run.manifest.composites == {"made:product": 3}
 
 
-def test_a_part_is_computed_once(evaluated: Evaluate) -> None:
-    """Asked for beside a composite, in its own place, a part is the same metric; two composites share theirs."""
-    run = evaluated(told(3), metrics=["faithfulness", Product(), Product(power=2)])
-    assert list(run.metrics) == ["faithfulness", "context_relevance", "made:product", "made:product(power=2)"]
-    assert len(list(run.records())) == 3 * 2
-
-
-def test_a_composite_has_no_value_of_a_sample(evaluated: Evaluate) -> None:
-    """Outcomes are those of the parts."""
-    run = evaluated(told(2), metrics=[Product()])
-    assert {record["metric"] for record in run.records()} == set(PARTS)
-
-
 def test_a_sample_without_a_part_leaves_no_value(evaluated: Evaluate) -> None:
     """As NaN does: no mean and no interval, and a note that says how many samples lack which part."""
     run = evaluated(rows(10), metrics=[Product()])

@@ -162,15 +162,6 @@ def test_a_judge_that_exits_ends_the_run(tmp_path: Path) -> None:
         )
 
 
-def test_missing_field_is_undefined(evaluated: Evaluate) -> None:
-    """A sample without a field that others have is Undefined, with the field's name."""
-    data = [*rows(2), {"id": "x", "user_input": "q?", "retrieved_contexts": ["c"]}]
-    assert evaluated(data).metrics["faithfulness"].reasons == {
-        "the response declines to answer and makes no claim": 1,
-        "the sample has no response": 1,
-    }
-
-
 def test_a_metric_is_found_by_its_name_alone(evaluated: Evaluate) -> None:
     """Where a name stands for one metric of the run it will do as key; where for several, the error names them."""
     relevance = ("context_relevance(unit=context)", "context_relevance(unit=sentence)")
@@ -192,12 +183,6 @@ def test_a_sample_is_recorded_and_resumed(evaluated: Evaluate, tmp_path: Path) -
     assert again.manifest.fingerprint == run.manifest.fingerprint
     with pytest.raises(merilo.RunError, match="differs in data"):
         evaluated(rows(30), reading={"sample": 2, "seed": 8}, out=tmp_path / "run")
-
-
-def test_a_mapped_column_must_be_there(evaluated: Evaluate) -> None:
-    """A mapping that names a column of no record is refused: it is a slip of the pen."""
-    with pytest.raises(merilo.UsageError, match="No record has the mapped column 'groundtruth'"):
-        evaluated(rows(2), mapping={"groundtruth": "reference"})
 
 
 def test_resuming_keeps_the_manifest(evaluated: Evaluate, tmp_path: Path) -> None:

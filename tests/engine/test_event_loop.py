@@ -13,22 +13,6 @@ from server import JudgeServer, rate_limited
 from merilo.engine.event_loop import call_after, loop_factory
 
 
-def test_it_is_uvloop_where_it_is_installed() -> None:
-    """The faster loop is taken without being asked for."""
-    uvloop = pytest.importorskip("uvloop")
-    loop = loop_factory()()
-    loop.close()
-    assert isinstance(loop, uvloop.Loop)
-
-
-def test_it_is_asyncio_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows has no uvloop; nothing is said and nothing lacks."""
-    monkeypatch.setitem(sys.modules, "uvloop", None)
-    loop = loop_factory()()
-    loop.close()
-    assert isinstance(loop, asyncio.SelectorEventLoop)
-
-
 @each_case("seconds", [-1.0, 0.0, 0.0001, 0.0004, 0.0051])
 @each_case("factory", [loop_factory(), asyncio.new_event_loop])
 def test_a_wait_is_never_short(factory: Callable[[], asyncio.AbstractEventLoop], seconds: float) -> None:

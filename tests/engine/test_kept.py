@@ -20,7 +20,6 @@ from merilo.engine.drivers import AsyncDriver
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.rate_limits import RequestLimits
 from merilo.judges.callables import CallableJudge
-from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
@@ -150,20 +149,6 @@ def test_questions_are_read_back_as_asked(question: Question[Any], tmp_path: Pat
     assert stored.question == question
     assert stored.answer == question.guess()
     assert stored.rubric == "the rubric"
-
-
-def test_packs_are_cut_in_order_before_looking_up(tmp_path: Path) -> None:
-    """Statements of one group are cut into packs of ten in their order; keys hold pack and place."""
-    judge = merilo.ScriptedJudge.by(lambda _: SupportVerdict(SupportLabel.NOT_STATED), packs=frozenset({Support}))
-    answers = AnswerStore(JudgeRoles({"judge": judge}), Store.open(tmp_path / "s", create=True), None)
-    group = tuple(Support(f"statement {i}", ("context",)) for i in range(23))
-    units = answers.units((group,))
-    assert [len(unit.questions) for unit in units] == [10, 10, 3]
-    keys = [key for unit in units for key in unit.keys]
-    assert len(set(keys)) == 23
-    shorter = answers.units((group[:22],))
-    assert shorter[0].keys == units[0].keys
-    assert set(shorter[2].keys).isdisjoint(units[2].keys)
 
 
 def test_equal_completions_have_one_key() -> None:

@@ -90,27 +90,6 @@ def test_a_limit_holds_whatever_replies_report(
     assert run.usage["input_tokens"] * TOKEN_USD <= run.usage["cost_usd"]
 
 
-def test_tokens_are_estimated_without_a_price(
-    evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
-) -> None:
-    """Without a price the cost is unknown, never 0, and the tokens are estimated all the same."""
-    server.reporting = lambda _: None
-    run = evaluated(rows(3), **{**options, "prices": None})
-    assert run.usage["cost_usd"] is run.usage["estimated_usd"] is None
-    assert run.usage["input_tokens"] >= server.billed["input"] > 0
-
-
-def test_a_missing_key_is_not_counted(
-    evaluated: Evaluate, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A connection that cannot be opened has sent nothing."""
-    Path(options["out"]).mkdir()  # a new directory would be removed
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(merilo.UsageError, match="OPENAI_API_KEY"):
-        evaluated(rows(4), **{**options, "base_url": "https://api.openai.com/v1"})
-    assert merilo.Run.open(options["out"]).usage["requests"] == 0
-
-
 def test_a_silent_server_is_charged_up_to_the_limit(
     evaluated: Evaluate, server: JudgeServer, options: dict[str, Any]
 ) -> None:

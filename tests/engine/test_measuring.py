@@ -56,14 +56,6 @@ class Alike(Near):
         return Score(verdict.row(0)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class AsksFreely(Near):
-    """Asks free text beside vectors."""
-
-    name = "made:freely"
-    asks = Kinds({Embeddings, Completion})
-
-
 def run(out: Path, *metrics: Any, **arguments: Any) -> merilo.Run:
     """A run of these metrics over three samples."""
     return merilo.evaluate(rows(3), **grouped(**{"metrics": metrics, "out": out, "cache": False} | arguments))
@@ -86,12 +78,6 @@ def test_the_judge_does_not_make_vectors(tmp_path: Path) -> None:
 
     found = run(tmp_path / "a", Near(), judge=merilo.ScriptedJudge.by(verdict))
     assert found.metrics["made:near"].mean == run(tmp_path / "b", Near()).metrics["made:near"].mean
-
-
-def test_what_the_judge_lacks_is_the_obstacle(tmp_path: Path) -> None:
-    """A metric that needs more than vectors is refused for what is missing."""
-    with pytest.raises(merilo.UsageError, match=r"made:freely .*: the embedded judge writes no free text\."):
-        run(tmp_path / "run", AsksFreely())
 
 
 def test_a_callable_measures(tmp_path: Path) -> None:
@@ -158,9 +144,3 @@ def test_an_address_of_its_own_is_not_sent_the_judges_key(tmp_path: Path, keys: 
         run(tmp_path / "b", Both(), judge={"embeddings": own, "rest": judge})
         assert server.keys[-1] == "Bearer key-of-the-embedder"
         assert {headers["Authorization"] for headers in judges.headers} == {"Bearer key-of-the-judge"}
-
-
-def test_an_address_without_an_embedder_is_refused(tmp_path: Path) -> None:
-    """Options that nothing would use are errors."""
-    with pytest.raises(merilo.UsageError, match="not for these judges"):
-        run(tmp_path / "a", Near(), base_url="http://127.0.0.1:9/v1")

@@ -380,35 +380,6 @@ def test_rounds_are_chosen_by_what_the_metrics_ask() -> None:
     assert not getattr(SplitterJudge(), "supports_batches", False)
 
 
-def test_a_script_from_a_file_takes_part_in_rounds(tmp_path: Path, evaluated: Evaluate) -> None:
-    """The answers of a file need no request and no order; those of a list need their order, a function its thread."""
-    (tmp_path / "s.jsonl").write_text('{"kind": "relevance", "verdict": {"grade": 0}}\n', encoding="utf-8")
-    assert merilo.ScriptedJudge.from_file(tmp_path / "s.jsonl").supports_batches
-    assert evaluated(data(40), judge=f"scripted:{tmp_path / 's.jsonl'}", metrics=[METRIC]).metrics[METRIC].scored == 40
-    assert not merilo.ScriptedJudge.of([]).supports_batches
-    assert not merilo.ScriptedJudge.by(lambda _: None).supports_batches
-
-
-def test_a_metric_that_hides_what_it_asks_is_told(evaluated: Evaluate) -> None:
-    """What a metric asks a judge without batches, and does not name, ends the run with a sentence."""
-
-    @dataclass(frozen=True)
-    class Both(ShelfJudge):
-        answers = frozenset({Relevance, Completion})
-
-        def answer(self, question: Any) -> Conversation:
-            del question
-            yield (asking(Endless(), "00001"),)
-            raise AssertionError("it was answered")
-
-    class Endless:
-        def fingerprint(self) -> Mapping[str, object]:
-            return {"provider": "somebody"}
-
-    with pytest.raises(merilo.UsageError, match="A metric asked somebody, which its `asks`"):
-        evaluated(data(2), judge=Both(Shelf()), metrics=[Asks(honest=False)])
-
-
 # beside other judges
 
 

@@ -12,7 +12,7 @@ from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
 from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
-from merilo.providers.openai import EmbeddingsRequest, OpenAIProvider, usage_of
+from merilo.providers.openai import OpenAIProvider, usage_of
 from merilo.providers.prices import prices_from
 from merilo.runs.ledger import Charge
 
@@ -77,12 +77,6 @@ def test_other_scripts_are_charged_by_their_bytes() -> None:
     request = Request((Message("user", "河流有多长" * 100),))
     assert charged_tokens_of(request) == 500
     assert not settled(request, replied(300, 30)).estimated
-
-
-def test_vectors_are_not_charged() -> None:
-    """The reply of an embedder, however long, has no output tokens."""
-    found = settled(EmbeddingsRequest((), inputs=("abc" * 100,)), replied(None, 0, "[0.1]" * 1_000))
-    assert (found.usage.input_tokens, found.usage.output_tokens) == (100, 0)
 
 
 @each_case(
