@@ -167,12 +167,3 @@ def test_large_values_take_little_time(value: Any) -> None:
     began = time.process_time()
     passages_in(value)
     assert time.process_time() - began < 3
-
-
-@each_case("score", ["0.5", 0.5, {"$numberDouble": "0.5"}, {"$numberDouble": 0.5}])
-def test_scores_are_numbers_in_any_form(score: object) -> None:
-    """A score may be a text, or an object as MongoDB writes numbers."""
-    for name in ("text", "content"):
-        (sample,) = load([{"question": "q", "contexts": [{name: OLD, "score": score}]}])
-        assert isinstance(sample, Sample)
-        assert sample.contexts[0].score == 0.5

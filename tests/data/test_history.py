@@ -141,19 +141,6 @@ def test_a_conversation_is_one_sample_for_each_answer(tmp_path: Path) -> None:
     assert second.metadata == {"conversation_id": "c1", "team": "blue"}
 
 
-def test_lines_of_turns_are_joined_by_their_conversation(tmp_path: Path) -> None:
-    """Adjacent lines with one conversation_id are one conversation; other lines stay samples."""
-    messages = CHAT["messages"]
-    assert isinstance(messages, list)
-    lines = [{"conversation_id": "c1", "role": m["role"], "content": m["content"], **m} for m in messages]
-    other = {"id": "x", "user_input": "Alone?", "conversation_id": "c9"}
-    found = samples_of(tmp_path, *lines, other, {**lines[1], "conversation_id": 2}, {**lines[2], "conversation_id": 2})
-    assert [each.id for each in found if isinstance(each, Sample)] == ["c1/1", "c1/2", "x", "2/1"]
-    plain = found[2]
-    assert isinstance(plain, Sample)
-    assert plain.history is None
-
-
 def test_lines_apart_from_their_conversation_are_a_problem(tmp_path: Path) -> None:
     """Lines of a conversation with others in between are refused with the reason, not read as a second one."""
     lines = [

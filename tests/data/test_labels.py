@@ -9,7 +9,7 @@ import pytest
 from each_case import each_case
 
 from merilo.data.labels import read_labels
-from merilo.errors import DataError, UsageError
+from merilo.errors import DataError
 
 CHUNK = {"id": "a", "source": "s", "task": "chunk_relevance", "query": "q", "context": "c", "label": 2}
 GROUNDED = {"id": "b", "task": "groundedness", "context": "c", "response": "r", "label": 3, "meta": {"scale": "1-4"}}
@@ -46,13 +46,6 @@ def test_yes_is_from_three_quarters(tmp_path: Path, record: dict[str, Any], labe
     (found,) = read(tmp_path, record)
     assert found.label01 == pytest.approx(label01)
     assert found.yes is yes
-
-
-@each_case(("label", "scale", "grade"), [(0, "0-2", 0), (1, "0-2", 1), (2, None, 2), (1, "0-1", None), (0, "0-1", 0)])
-def test_grades_of_contexts(tmp_path: Path, label: int, scale: str | None, grade: int | None) -> None:
-    """A context has the grade that people gave; where they said only yes or no, a yes has none."""
-    (found,) = read(tmp_path, {**CHUNK, "label": label, "meta": {"scale": scale} if scale else {}})
-    assert found.grade == grade
 
 
 def test_sentences_have_a_label_each(tmp_path: Path) -> None:
@@ -123,17 +116,3 @@ def test_a_record_labelled_twice(tmp_path: Path) -> None:
     read(tmp_path, CHUNK, {**GROUNDED, "id": "a"})
     with pytest.raises(DataError, match=r"'a' as in labels.jsonl, line 1"):
         read(tmp_path, CHUNK, {**CHUNK, "label": 0})
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    """An empty file, a damaged line, a missing file and another kind of file each say so."""
-    (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match="expected labelled records, got none"):
-        read_labels([tmp_path / "empty.jsonl"])
-    (tmp_path / "torn.jsonl").write_text('{"id": ', encoding="utf-8")
-    with pytest.raises(DataError, match=r"torn\.jsonl, line 1"):
-        read_labels([tmp_path / "torn.jsonl"])
-    with pytest.raises(DataError, match="No such file"):
-        read_labels([tmp_path / "none.jsonl"])
-    with pytest.raises(UsageError, match="Labels must be JSON Lines"):
-        read_labels([tmp_path / "labels.csv"])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from merilo.data.context import Context
 from merilo.data.language import detect_language
-from merilo.data.sample import FIELDS, Fingerprint, Sample
-from merilo.errors import DataError, MissingField
+from merilo.data.sample import Fingerprint, Sample
+from merilo.errors import DataError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8)
@@ -53,18 +53,6 @@ def test_a_sample_comes_back_from_its_record(sample: Sample) -> None:
     assert again.digest == sample.digest
 
 
-@given(SAMPLES)
-def test_present_names_what_can_be_required(sample: Sample) -> None:
-    """A field is present exactly when requiring it raises nothing."""
-    for name in FIELDS:
-        if name in sample.present:
-            assert sample.require(name) is not None
-        else:
-            with pytest.raises(MissingField) as caught:
-                sample.require(name)
-            assert (caught.value.field, caught.value.sample_id) == (name, sample.id)
-
-
 def test_blank_is_present_and_none_is_missing() -> None:
     """A blank text and an empty list are values; only None is missing."""
     sample = Sample("1", response="", retrieved_contexts=[])
@@ -72,12 +60,6 @@ def test_blank_is_present_and_none_is_missing() -> None:
     assert sample.require("response") == ""
     assert sample.contexts == ()
     assert Sample.from_record(sample.to_record()) == sample
-
-
-def test_contexts_may_be_strings_objects_or_contexts() -> None:
-    """Each way to give a context makes a Context."""
-    sample = Sample("1", retrieved_contexts=["a", {"text": "b", "id": 7, "score": 1}, Context("c")])
-    assert sample.contexts == (Context("a"), Context("b", id="7", score=1.0), Context("c"))
 
 
 def test_a_context_takes_the_language_of_its_sample() -> None:
