@@ -8,7 +8,6 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.contexts import Mentions, Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.measured import Embeddings
 from merilo.judging.kinds.responses import Answered, Choice, ChoiceVerdict, Entities, Parts, Statements
@@ -75,12 +74,6 @@ def test_completeness_asks_about_the_sentences_of_the_response() -> None:
     assert says.asked == [Parts(ASKED), Answered(THERE, (EARTH, SUN), ASKED)]
 
 
-def test_more_parts_than_the_input_has_room_for_are_made_up() -> None:
-    """A judge that names more parts than one for every four characters is not believed."""
-    with pytest.raises(AskFailed, match="7 parts were named of a text that can make at most 2"):
-        outcome(AnswerCompleteness(), replace(SAMPLE, user_input="Why?"), Says(parts=tuple("abcdefg")))
-
-
 # -- answer_correctness -------------------------------------------------------------------------------
 
 
@@ -113,13 +106,6 @@ def test_the_whole_other_text_is_the_only_context() -> None:
         *(Support(text, (reference,)) for text in (EARTH, SUN)),
         *(Support(text, (response,)) for text in (SUN, MOON)),
     ]
-
-
-def test_verdicts_by_one_text_name_no_context() -> None:
-    """That the reference is "context 1" of its question is not shown as a context of the sample."""
-    found = outcome(AnswerCorrectness(), SAMPLE, Supports((SUN, SAMPLE.require("reference"))))
-    assert isinstance(found, Score)
-    assert {getattr(each.verdict, "evidence") for each in found.evidence} == {()}  # noqa: B009  of any verdict type
 
 
 def test_similarity_counts_by_its_weight() -> None:
@@ -205,13 +191,6 @@ def test_entity_recall_is_the_mentioned_share() -> None:
     assert (found.value, found.counts) == (0.5, {"entities": 2, "mentioned": 1})
     contexts = (FIRST, SECOND)
     assert says.asked == [Entities((SUN, MOON)), Mentions("SUN", contexts), Mentions("Moon", contexts)]
-
-
-def test_a_blank_context_mentions_nothing() -> None:
-    """A verdict that names a blank context alone does not count; a good one beside it does."""
-    sample = Sample("s", retrieved_contexts=["", SUN], reference=SUN)
-    assert value(ContextEntityRecall(), sample, Says(entities=("Sun",), mentioned={"Sun": (0,)})) == 0
-    assert value(ContextEntityRecall(), sample, Says(entities=("Sun",), mentioned={"Sun": (0, 1)})) == 1
 
 
 # -- critique -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from metrics.saying import Says, outcome, value
 
 from merilo.data.sample import Sample
 from merilo.errors import MissingField, UsageError
-from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, Sufficiency, SufficiencyLabel, Usefulness
+from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict, SufficiencyLabel, Usefulness
 from merilo.metrics.base import EvidenceTarget, Score, Undefined
 from merilo.metrics.context_metrics import (
     ContextPrecision,
@@ -137,17 +137,6 @@ def test_precision_is_average_precision(flags: str, expected: float) -> None:
     assert found == pytest.approx(expected)
 
 
-def test_precision_of_whole_answers_takes_grade_2_alone() -> None:
-    """With at=2 a part of the answer is as good as nothing; usefulness has no grades."""
-    sample = asked("Part.", "Whole.", "None.")
-    assert value(ContextPrecision(), sample, Says(grades=GRADES)) == 1.0
-    assert value(ContextPrecision(at=2), sample, Says(grades=GRADES)) == 0.5
-    with pytest.raises(UsageError, match="at=1 or at=2, got at=3"):
-        ContextPrecision(at=3)
-    with pytest.raises(UsageError, match="at=2 with against=question only"):
-        ContextPrecision(against=RelevanceTarget.REFERENCE, at=2)
-
-
 def test_precision_against_the_reference_asks_for_usefulness() -> None:
     """Against the reference it asks whether a context helps to arrive there; a later one can lower it."""
     says = Says(useful={"Whole."})
@@ -181,21 +170,3 @@ def test_precision_against_the_reference_needs_one() -> None:
 def test_sufficiency_has_three_values(label: SufficiencyLabel, expected: float) -> None:
     """Sufficient is 1, partly 0.5, insufficient 0."""
     assert value(ContextSufficiency(), asked("Whole."), Says(sufficiency=label)) == expected
-
-
-def test_sufficiency_asks_about_all_contexts_at_once() -> None:
-    """One question holds the texts of all contexts in their order, blank ones too."""
-    says = Says()
-    outcome(ContextSufficiency(), asked("One.", "", "Two."), says)
-    assert says.asked == [Sufficiency("Why?", ("One.", "", "Two."))]
-
-
-@each_case("metric", [ContextRelevance(), ContextRanking(), BY_QUESTION, BY_REFERENCE])
-def test_questions_carry_the_language_of_the_sample(
-    metric: ContextRelevance | ContextRanking | ContextPrecision,
-) -> None:
-    """Each question is asked in the sample's language, detected where it is not given."""
-    says = Says()
-    sample = Sample("s", user_input="Где Париж?", retrieved_contexts=["Во Франции.", "Нет."], reference="Там.")
-    outcome(metric, sample, says)
-    assert [question.language for question in says.asked] == ["ru", "ru"]

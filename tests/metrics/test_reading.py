@@ -9,7 +9,6 @@ from merilo.data.answer import judged
 from merilo.judges.decision_forms import SampleViews
 from merilo.metrics.base import plan_of
 from merilo.metrics.registry import parse_metric
-from merilo.results.sample_detail import named_texts
 
 FRAMED = "**Answer:** Based on the context, the mill opens at nine [1]. I hope this helps!"
 CLEAN = "The mill opens at nine."
@@ -55,10 +54,3 @@ def test_citation_metrics_see_the_marks() -> None:
 def test_a_decision_model_sees_the_answer_that_metrics_ask_about() -> None:
     """Its view of the response is the clean text, so the questions about it share a request."""
     assert SampleViews.of(judged(SAMPLE)).response.answer == CLEAN
-
-
-def test_pages_name_the_text_that_was_judged() -> None:
-    """A statement that was checked against the clean response or reference was checked against the response."""
-    assert named_texts((CLEAN,), SAMPLE) == "the contexts"
-    assert named_texts(("At nine.",), SAMPLE) == "the reference"
-    assert named_texts((FRAMED,), SAMPLE) == "the response"

@@ -53,14 +53,6 @@ def test_a_contradicted_statement_is_not_recalled() -> None:
     assert (found.value, found.counts["contradicted"]) == (0.5, 1)
 
 
-@pytest.mark.parametrize("user_input", [None, "When?"])
-def test_recall_uses_the_user_input_where_there_is_one(user_input: str | None) -> None:
-    """Statements of the reference are drawn with the user input at hand, or without it."""
-    says = Says()
-    outcome(ContextRecall(), answered(reference="In 1889.", user_input=user_input), says)
-    assert says.asked[0] == Statements(("In 1889.",), user_input or "")
-
-
 def test_faithfulness_is_the_supported_share() -> None:
     """One of three statements supported gives a third; evidence holds each statement with its verdict."""
     says = Says(supported={SUN: (1,)})
@@ -124,12 +116,6 @@ def test_utilization_is_the_used_share_of_the_relevant() -> None:
     assert found.counts == {"contexts": 4, "relevant": 3, "used": 1}
 
 
-def test_contradicting_a_context_is_not_using_it() -> None:
-    """Contexts that are named because they contradict a statement are not used by it."""
-    says = Says(grades={EARTH: 2}, contradicted={MOON: (0,)})
-    assert value(ContextUtilization(), answered(MOON), says) == 0.0
-
-
 def test_utilization_can_fall_when_a_grade_rises() -> None:
     """Not monotone: one more relevant context that the response leaves out halves the share."""
     supported = {EARTH: (0,)}
@@ -142,15 +128,6 @@ def test_utilization_saves_the_support_questions_where_nothing_is_relevant() -> 
     says = Says()
     assert outcome(ContextUtilization(), answered(EARTH), says) == Undefined("no retrieved context is relevant")
     assert {type(question) for question in says.asked} == {Relevance, Statements}
-
-
-def test_relevancy_is_the_share_that_addresses() -> None:
-    """Two of three statements address the user input."""
-    says = Says(addressing={EARTH, SUN})
-    found = outcome(AnswerRelevancy(), answered(f"{EARTH} {SUN} {MOON}", contexts=None), says)
-    assert isinstance(found, Score)
-    assert found.value == pytest.approx(2 / 3)
-    assert found.counts == {"statements": 3, "addressing": 2}
 
 
 def test_all_support_questions_stand_in_one_group() -> None:
