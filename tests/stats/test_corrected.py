@@ -70,27 +70,6 @@ def test_the_estimate_of_yes_and_no_is_that_by_verdict() -> None:
     assert found.tuning is None
 
 
-def test_a_range_without_ends_has_no_strata() -> None:
-    """Where a range has no finite ends the mean of the labels alone is reported."""
-    found = correct(JUDGED, labels(DRAWN), (0.0, float("inf")))
-    assert found.corrected.interval.note == "a correction needs a range with two finite ends"
-    assert found.reported is Reported.HUMAN
-
-
-@pytest.mark.parametrize("span", [(0.0, 2.0), (-1.0, 1.0)])
-def test_the_range_only_scales(span: tuple[float, float]) -> None:
-    """Scores in another range give the same estimate, moved and stretched."""
-    low, high = span
-    one = correct(JUDGED, labels(DRAWN), UNIT).corrected
-    judged, truth = (low + each * (high - low) for each in (JUDGED, TRUTH))
-    other = correct(judged, Labels.of(DRAWN, truth[DRAWN], judged[DRAWN]), span).corrected
-    assert one.value is not None
-    assert one.interval.ends is not None
-    assert other.value == pytest.approx(low + one.value * (high - low))
-    assert other.interval.ends == pytest.approx([low + end * (high - low) for end in one.interval.ends])
-    assert other.error == pytest.approx((one.error or 0.0) * (high - low))
-
-
 def test_three_estimates_side_by_side() -> None:
     """The raw mean is off, the corrected one is near the truth and surer than people's labels alone."""
     found = correct(JUDGED, labels(DRAWN), UNIT)

@@ -87,22 +87,6 @@ def test_an_arm_with_the_contexts_of_a_control_is_no_candidate() -> None:
     assert wanted([none]) == [{Arm.ONLY: 8}], "the evidence alone may still show that retrieval is not at fault"
 
 
-def test_half_of_eight_right_is_unstable() -> None:
-    """The rule is right in half or more, at the first look and at the second."""
-    for right, cause in ((4, Cause.UNSTABLE), (3, Cause.NOT_SHOWN)):
-        unchanged = [False] * (8 - right) + [True] * right
-        case = Case(Form.MISSING, {Arm.UNCHANGED: unchanged, Arm.PLACEBO: unchanged, Arm.FIRST: unchanged})
-        assert verdicts([case])[0].cause is cause
-
-
-def test_failed_draws_show_nothing() -> None:
-    """A question with a failed draw asks for no more draws, and has no cause."""
-    arms = dict(zip(ARMS[Form.MISSING], ([False] * 4, [False] * 4, [True] * 4), strict=True))
-    case = Case(Form.MISSING, arms, usable=False)
-    assert wanted([case]) == [{}]
-    assert verdicts([case])[0].cause is Cause.NOT_SHOWN
-
-
 @pytest.mark.parametrize(
     ("form", "chances", "cause", "least"),
     [

@@ -27,13 +27,6 @@ def test_one_stratum_of_yes_and_no_has_wilsons_interval(yes: int, no: int) -> No
         assert found == pytest.approx(wilson_ends(yes / (yes + no), yes + no, (0.0, 1.0)), abs=1e-8)
 
 
-def test_equal_strata_of_yes_and_no_have_wilsons_interval_of_all() -> None:
-    """Halves with the same counts are as good as the whole: the statistics add up as those of one sample do."""
-    half = [1.0] * 17 + [0.0] * 3
-    found = stratified_limits([stratum(half, 0.5), stratum(half, 0.5)], 0.0, Z)
-    assert found == pytest.approx(wilson_ends(0.85, 40, (0.0, 1.0)), abs=1e-4)
-
-
 def test_many_numbers_within_the_range_have_the_normal_interval() -> None:
     """Far from the ends the limits are mean ± z · standard error."""
     values = np.random.default_rng(1).normal(0.5, 0.1, 5_000)
@@ -76,12 +69,6 @@ def test_a_stratum_that_nobody_labelled_may_have_any_mean() -> None:
     centre = 0.9 * 0.75 + 0.1 * 0.25
     assert low == pytest.approx(centre - 0.9 * (0.75 - known[0]) - 0.025, abs=1e-2)
     assert high == pytest.approx(centre + 0.9 * (known[1] - 0.75) + 0.075, abs=1e-2)
-
-
-def test_other_variance_alone_gives_the_normal_interval() -> None:
-    """Without room in the strata the limits are those of the other variance."""
-    sure = stratum([0.5], count=1e12)
-    assert stratified_limits([sure], 0.04**2, Z) == pytest.approx((0.5 - Z * 0.04, 0.5 + Z * 0.04), abs=1e-3)
 
 
 @given(
