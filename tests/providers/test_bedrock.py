@@ -10,7 +10,7 @@ from each_case import each_case
 from server import JudgeServer
 from wire_requests import KEY, REQUEST
 
-from merilo.errors import Permanent, Temporary, UsageError
+from merilo.errors import Temporary, UsageError
 from merilo.providers.base import Finish, ReplyPath, Usage
 from merilo.providers.bedrock import BedrockProvider, converse_reply_of
 from merilo.providers.problems import Received
@@ -75,12 +75,6 @@ def test_documented_reasons_become_ours(reason: str, finish: Finish) -> None:
     """Why a model stopped is a whole reply, a truncated one or a refusal."""
     reply = read(stopped(reason))
     assert (reply.finish, reply.text) == (finish, "so")
-
-
-def test_a_full_context_window_is_not_retried() -> None:
-    """A prompt that exceeds the context window always will."""
-    with pytest.raises(Permanent, match="exceed the context window"):
-        read(stopped("model_context_window_exceeded"))
 
 
 @each_case(

@@ -172,13 +172,6 @@ def test_hostile_bodies_are_failures(body: str) -> None:
     assert isinstance(found, Failure)
 
 
-def test_extra_answers_are_ignored() -> None:
-    """Ten thousand answers that nobody asked for change nothing."""
-    request = request_for([YES])
-    extra = {f"x{n}": {"type": "noul", "noul": 0.1} for n in range(10_000)}
-    assert text_of(over_system_one([YES]) | extra, request) == '{"q0":[0.4,0.6]}'
-
-
 @each_case(
     "text",
     [
@@ -222,14 +215,3 @@ def test_rows_that_name_another_question_are_not_taken_by_position(key: str) -> 
     assert read(text_of([first | {"index": 0, "id": 8}, second | {"index": 1, "id": 9}], request), request) == straight
     for rows in ([second | {"index": 1}, first | {"index": 0}], [second | {key: "q1"}, first | {key: "q1"}]):
         assert all(isinstance(each, Failure) for each in read(text_of(rows, request), request))
-
-
-def test_a_refusal_is_read_back() -> None:
-    """A refused question keeps its reason; the others stand."""
-    request = request_for([YES, YES])
-    rows = [{"name": "q0", "type": "refusal"}, over_openai([YES, YES])[1]]
-    text = text_of(rows, request)
-    assert text == '{"q0":{"refused":true},"q1":[0.4,0.6]}'
-    refused, answer = read(text, request)
-    assert isinstance(refused, Failure)
-    assert (refused.kind, answer) == (FailureKind.REFUSED, (0.4, 0.6))

@@ -196,16 +196,6 @@ async def test_json_parts_that_are_refused_are_sent_as_text(wire: str) -> None:
         assert again["input"][0]["content"] == [{"type": "input_text", "text": REQUEST.state}]
 
 
-def test_an_error_that_names_no_part_changes_no_form() -> None:
-    """Neither an error without a name, nor the names in the request that it repeats, lead to another try."""
-    bodies = DecisionBodies(SystemOneProvider("m", base_url="http://h"), {}, {})
-    for detail in ("no", [{"loc": ["body", "model"], "msg": "no such model", "input": {"instructions": 1}}]):
-        problem = problem_in(422, body := {"detail": detail}, json.dumps(body))
-        assert problem is not None
-        assert not bodies.learn(problem, REQUEST, bodies.body_for(REQUEST))
-    assert bodies.done == {}
-
-
 def test_fields_may_be_refused_after_a_request_without_any() -> None:
     """A request without fields proves only that a state in JSON is accepted."""
     bodies = DecisionBodies(DecisionsProvider("m", base_url="http://h"), {}, {})
@@ -241,24 +231,6 @@ def test_usage(usage: object, found: Usage) -> None:
     assert len(reply.model) < 400
     long = replace(REQUEST, messages=(Message("user", "x1" * 5_000),))
     assert PromptCheck("http://h").error(long, replace(reply, usage=Usage(256, 0))) is None
-
-
-async def test_a_long_state_is_sent_as_text() -> None:
-    """OpenAI accepts parts in JSON of up to 256 KiB."""
-    long = compact({"user_input": "é" * 2**17})
-    with DecisionServer(rules=RULES) as server:
-        await answered(served("decisions", server), replace(REQUEST, messages=(Message("user", long),)))
-        assert server.requests[0]["input"][0]["content"] == [{"type": "input_text", "text": long}]
-
-
-@pytest.mark.parametrize("wire", WIRES)
-async def test_half_surrogates_are_replaced(wire: str) -> None:
-    """Half a surrogate pair in a text, raw or escaped, is sent as a question mark."""
-    for state in (compact({"user_input": "a\ud800b"}), json.dumps({"user_input": "a\ud800b"})):
-        with DecisionServer(rules=RULES) as server:
-            await answered(served(wire, server), replace(REQUEST, messages=(Message("user", state),)))
-            (sent,) = server.requests
-        assert '"user_input": "a?b"' in json.dumps(sent)
 
 
 @pytest.mark.parametrize("wire", WIRES)

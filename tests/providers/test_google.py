@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import server as fake
 from each_case import each_case
 from server import JudgeServer
 from wire_requests import KEY, REQUEST
@@ -20,15 +19,6 @@ from merilo.providers.problems import Received
 def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> GoogleProvider:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     return GoogleProvider("gemini-2.5-flash", base_url=server.root_url)
-
-
-async def test_a_schema_that_is_too_large_goes_into_the_prompt(server: JudgeServer, provider: GoogleProvider) -> None:
-    """A schema that the API cannot serve is left out, although the message is about a size."""
-    says = "The specified schema produces a constraint that has too many states for serving."
-    server.fail_next(fake.bare(json.dumps({"error": {"code": 400, "message": says}}), 400))
-    async with provider.connect() as connection:
-        reply = await connection.send(REQUEST)
-    assert reply.path is ReplyPath.JSON_MODE
 
 
 @pytest.mark.parametrize(

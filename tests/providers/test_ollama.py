@@ -80,14 +80,6 @@ async def test_a_missing_model_is_reported_before_the_first_question(server: Jud
     assert not caught.value.sent
 
 
-async def test_another_server_is_reported(server: JudgeServer) -> None:
-    """A server without Ollama's API is named with what to check."""
-    provider = OllamaProvider("m", base_url=f"{server.root_url}/nothing-here")
-    async with provider.connect() as connection:
-        with pytest.raises(ProviderDown, match="Check that an Ollama server runs on 127"):
-            await connection.send(REQUEST)
-
-
 async def test_a_changed_model_stops_the_run(server: JudgeServer, provider: OllamaProvider) -> None:
     """A run that resumes with another digest of the model stops before it asks anything."""
     async with provider.connect(known={"digest": "0" * 64}) as connection:
@@ -96,13 +88,6 @@ async def test_a_changed_model_stops_the_run(server: JudgeServer, provider: Olla
     assert server.count == 0
     async with provider.connect(known={"digest": server.digest}) as connection:
         await connection.send(REQUEST)
-
-
-async def test_a_model_that_is_not_listed_has_no_digest(server: JudgeServer) -> None:
-    """A cloud model is described but not listed: it is used without a digest."""
-    async with OllamaProvider("other", base_url=server.root_url).connect() as connection:
-        await connection.send(REQUEST)
-        assert connection.adaptations() == {"num_ctx": "16384"}
 
 
 def read(fields: dict[str, object], *, path: ReplyPath = ReplyPath.JSON_SCHEMA, num_ctx: int = 100) -> Any:

@@ -2,13 +2,10 @@
 
 import json
 import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest.mock import patch
 
 import pytest
@@ -29,7 +26,7 @@ from merilo.errors import (
 )
 from merilo.judging.json_types import Json
 from merilo.providers import openai
-from merilo.providers.base import Finish, Reply, ReplyPath, Request, Usage
+from merilo.providers.base import Finish, Reply, ReplyPath, Request
 from merilo.providers.openai import OpenAIProvider, reply_of
 from merilo.providers.problems import (
     EndpointAddress,
@@ -43,7 +40,6 @@ from merilo.providers.problems import (
 
 GATEWAY = "gateway-word-42"
 REQUEST = replace(wire_requests.REQUEST, seed=7)
-FREE = replace(REQUEST, schema=None)
 ADDRESS = EndpointAddress("a", "check the key", "Check the place.")
 
 
@@ -51,36 +47,6 @@ ADDRESS = EndpointAddress("a", "check the key", "Check the place.")
 def provider(server: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIProvider:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     return OpenAIProvider("test-model", base_url=server.base_url, headers=(("X-Gateway", GATEWAY),))
-
-
-@contextmanager
-def piecewise(text: str) -> Iterator[str]:
-    """The base URL of a server that sends this text in chunks, without saying how long it is."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            half = len(text) // 2
-            for part in (text[:half], text[half:], ""):
-                self.wfile.write(f"{len(part):x}\r\n{part}\r\n".encode())
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def read(told: Json, path: ReplyPath = ReplyPath.TEXT) -> Reply:
@@ -155,16 +121,6 @@ async def test_an_endless_reply_is_cut(
     assert isinstance(await error_from(provider), Permanent)
 
 
-async def test_a_reply_of_unknown_length_is_read(provider: OpenAIProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that comes in pieces is read to its end, up to the same cap."""
-    text = json.dumps({"choices": [{"message": {"content": "x" * 150_000}}]})
-    with piecewise(text) as url:
-        async with replace(provider, base_url=url).connect() as connection:
-            assert len((await connection.send(FREE)).text) == 150_000
-        monkeypatch.setattr("merilo.providers.wire._LARGEST_REPLY_BYTES", 100_000)
-        assert isinstance(await error_from(replace(provider, base_url=url)), Permanent)
-
-
 def test_the_address_is_read_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
     """OPENAI_BASE_URL is the default, and what was read is recorded."""
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1/chat/completions/")
@@ -203,21 +159,6 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 def test_retry_after_is_read(headers: Mapping[str, str], seconds: float | None) -> None:
     """Milliseconds, seconds and dates are understood; anything else is no advice."""
     assert retry_after_s(headers, now=NOW) == seconds
-
-
-def test_usage_is_read_where_it_is_told() -> None:
-    """Cached tokens in either place; what is not told stays unknown."""
-    choice = {"message": {"content": "x"}, "finish_reason": "stop"}
-
-    def usage(told: object) -> Usage:
-        return read({"choices": [choice], "usage": told}).usage
-
-    told = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 8}}
-    assert usage(told) == Usage(10, 2, 8)
-    told["prompt_tokens_details"] = {"cached_tokens": 0, "cache_write_tokens": 6}
-    assert usage(told) == Usage(10, 2, 0, 6)
-    assert usage({"prompt_tokens": 10, "completion_tokens": 2, "prompt_cache_hit_tokens": 0}) == Usage(10, 2, 0)
-    assert usage({"prompt_tokens": None}) == usage(None) == Usage()
 
 
 @each_case(

@@ -82,12 +82,6 @@ def test_only_what_is_listed_has_a_price(kind: str, base_url: str, model: str, k
     assert (list_price_usd(kind, base_url, model, MILLION) is not None) is known
 
 
-def test_a_snapshot_may_have_a_price_of_its_own() -> None:
-    """The row of a dated model goes before that of its family."""
-    old, new = (list_price_usd("openai", OPENAI, f"gpt-4o-{day}", MILLION) for day in ("2024-05-13", "2024-11-20"))
-    assert (old, new) == (20.0, 12.5)
-
-
 @each_case(
     ("usage", "usd"),
     [
@@ -125,14 +119,6 @@ def test_a_batch_has_its_own_price() -> None:
     assert Prices().batch_usd(OpenAIProvider("unknown", base_url="http://127.0.0.1:9/v1"), usage) is None
     with pytest.raises(UsageError, match="batch: Input should be a valid number"):
         prices_from([{**own, "batch": "half"}])
-
-
-def test_own_prices_go_first() -> None:
-    """What the user says holds; where he says nothing, the provider is asked."""
-    prices = prices_from([{"model": "m", "input": 1, "output": 1}])
-    assert prices.usd(Endpoint("m"), MILLION) == 2.0
-    assert prices.usd(Endpoint("other"), MILLION) == 7.0
-    assert Prices().usd(Endpoint("m"), MILLION) == 7.0
 
 
 def test_an_own_price_may_name_where_it_holds() -> None:
