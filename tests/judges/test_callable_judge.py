@@ -120,12 +120,6 @@ async def test_cancelling_passes() -> None:
         await task
 
 
-def test_the_version_is_in_the_fingerprint() -> None:
-    """The cache can tell versions apart only where the author names them."""
-    call = RelevanceVerdict
-    assert CallableJudge(call, version="2").fingerprint() != CallableJudge(call).fingerprint()  # type: ignore[arg-type]  # never called
-
-
 def scores(pairs: Any) -> list[float]:
     """The share of words that two texts share."""
     words = [({*left.split()}, {*right.split()}) for left, right in pairs]
@@ -175,11 +169,3 @@ async def test_numbers_that_do_not_fit_the_pairs() -> None:
         (answer,) = await converse(cross_encoder_from(lambda _, given=given: given), question)  # type: ignore[misc]
         assert isinstance(answer, Failure)
         assert re.search(told, answer.message)
-
-
-async def test_vectors_may_be_lists() -> None:
-    """A callable that answers Embeddings returns one list or array per text."""
-    question = Embeddings(("a", "b"))
-    for made in ([[1, 0], [0, 1]], np.eye(2)):
-        (answer,) = await converse(CallableJudge(lambda _, made=made: made), question)  # type: ignore[misc]
-        assert [answer.row(at) for at in range(2)] == [(1, 0), (0, 1)]  # type: ignore[union-attr]

@@ -78,19 +78,6 @@ def test_a_line_in_other_letters_is_left_out_alone(line: str) -> None:
     assert split_english(ASKED, (f"{line}\n{TOLD[0]}", TOLD[1])) == TOLD
 
 
-def test_a_menu_of_languages_leaves_the_sentence_below_it() -> None:
-    """Names of languages in plain letters stay with the sentence, the others go."""
-    menu = "English\nDeutsch\nРусский\n中文\nالعربية\nहिन्दी\n日本語"
-    english = split_english(ASKED, (f"{menu}\n{TOLD[0]}", TOLD[1]))
-    assert english == (f"English\nDeutsch\n{TOLD[0]}", TOLD[1])
-
-
-def test_a_short_answer_between_lines_is_read() -> None:
-    """A sentence without a common word is English beside a question that has some."""
-    lines = ("退款政策说明如下，请仔细阅读。", "Refunds take 14 days.")
-    assert split_english("How long does a refund take?", lines) == ("", lines[1])
-
-
 def test_an_english_context_is_read_without_its_lines_in_other_letters() -> None:
     """Also where they are a small part of it; a name in other letters within a sentence leaves the sentence in it."""
     story = ("Moscow (Russian: Москва) is the capital of Russia, and the largest city in it.", *TOLD) * 4

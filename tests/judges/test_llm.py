@@ -229,15 +229,6 @@ async def test_the_room_for_reasoning_is_learnt(server: JudgeServer, judge: LLMJ
     assert [asked.body["max_tokens"] for asked in server.asked] == [256, 1_024, 1_024]
 
 
-async def test_a_limit_that_is_refused_leaves_the_reply_cut(server: JudgeServer, judge: LLMJudge) -> None:
-    """When the endpoint refuses the larger limit, the question failed for its length."""
-    server.fail_next(fake.truncated(), fake.status(400, "max_tokens is too large for the context length"))
-    (answer,) = await converse(judge, LIST)
-    assert isinstance(answer, Failure)
-    assert answer.kind is FailureKind.TRUNCATED
-    assert "too large for the context length" in answer.message
-
-
 @pytest.mark.parametrize(
     ("reply", "flag", "grade"),
     [
@@ -304,16 +295,6 @@ async def test_what_a_pack_lacks_is_asked_for_again(server: JudgeServer, judge: 
     assert asked[2].startswith("There is no verdict on statement 4. Reply again")
 
 
-async def test_only_what_never_came_fails(server: JudgeServer, judge: LLMJudge) -> None:
-    """After the re-asks the missing statements fail, the others keep their verdicts."""
-    server.fail(fake.drop_verdicts(1))
-    *rest, last = await converse(judge, PACK)
-    assert rest == [YES, NO, YES]
-    assert server.count == 3
-    assert isinstance(last, Failure)
-    assert last.kind is FailureKind.UNREADABLE
-
-
 async def test_statements_judged_each_are_asked_side_by_side(server: JudgeServer, judge: LLMJudge) -> None:
     """A judge that judges each by itself has one conversation a statement, in common rounds."""
     server.fail_next(fake.contradiction())
@@ -330,16 +311,6 @@ async def test_draws_of_a_completion_are_one_request(server: JudgeServer, judge:
     answers = await converse(judge, Pack(tuple(FREE.at(draw) for draw in range(3))))
     assert answers == (CompletionVerdict("A free reply."),) * 3
     assert [(asked.body["n"], asked.body["temperature"]) for asked in server.asked] == [(3, 0.7)]
-
-
-async def test_samples_that_did_not_come_are_asked_for(server: JudgeServer, judge: LLMJudge) -> None:
-    """A provider that gives one text at a time is asked for the rest, side by side."""
-    server.refuse("n")
-    async with Talk() as talk:
-        answers = await talk.converse(judge, Pack(tuple(FREE.at(draw) for draw in range(3))))
-        assert talk.rounds == 2
-    assert answers == (CompletionVerdict("A free reply."),) * 3
-    assert server.count == 4
 
 
 async def test_a_draw_shifts_the_seed_only(server: JudgeServer, judge: LLMJudge) -> None:

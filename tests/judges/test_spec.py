@@ -15,8 +15,7 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
 from merilo.judges.spec import cross_encoder_from, embedder_from, judge_from
 from merilo.judging.kinds.measured import Embeddings, Similarities
-from merilo.providers.anthropic import AnthropicProvider
-from merilo.providers.openai import AzureProvider, OpenAIEmbeddingsProvider, OpenAIProvider
+from merilo.providers.openai import OpenAIEmbeddingsProvider, OpenAIProvider
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -33,32 +32,6 @@ def test_openai_names_the_model_and_the_address() -> None:
     expected = OpenAIProvider("org/model:8b", base_url=URL, api_key_env="MY_KEY")
     assert judge == LLMJudge(expected, judged=Packing.QUESTION)
     assert judge.name == "openai:org/model:8b"
-
-
-def test_anthropic_and_azure_are_named_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each kind of provider takes the same options; without them, its own environment variables."""
-    root = "http://127.0.0.1:9"
-    assert judge_from("anthropic:claude", base_url=root, api_key_env="MY_KEY", judged="each") == LLMJudge(
-        AnthropicProvider("claude", base_url=root, api_key_env="MY_KEY"), judged=Packing.QUESTION
-    )
-    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://name.openai.azure.com/")
-    monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
-    judge = judge_from("azure:my-deployment")
-    assert judge == LLMJudge(
-        AzureProvider("my-deployment", base_url="https://name.openai.azure.com", api_version="2024-10-21")
-    )
-    assert judge.name == "azure:my-deployment"
-    provider: Any = embedder_from("azure:vectors").fingerprint()["provider"]
-    assert (provider["provider"], provider["model"]) == ("azure-embeddings", "vectors")
-
-
-def test_an_address_is_for_one_kind_of_provider() -> None:
-    """With judges of two kinds, nobody could say whose address or key is meant."""
-    with pytest.raises(UsageError, match=r"base_url: only for one kind of provider, but .* anthropic, openai"):
-        judges_from(["openai:a", "other=anthropic:b"], base_url=URL)
-    with pytest.raises(UsageError, match="base_url and api_key_env: only for one kind"):
-        judges_from(["openai:a", "anthropic:b"], base_url=URL, api_key_env="KEY")
-    assert judges_from(["openai:a", "anthropic:b"], judged="each")["anthropic:b"].name == "anthropic:b"
 
 
 def test_options_that_fit_nothing_are_errors() -> None:

@@ -136,21 +136,6 @@ def test_special_tokens_of_the_card_replace_those_of_the_tokenizer(tmp_path: Pat
     assert len(ids) == 3 + len("ab y")
 
 
-def test_an_unknown_special_token_is_refused(tmp_path: Path) -> None:
-    """A token that the tokenizer lacks is named."""
-    form = Input(form="text", special=("[CLS]", "text:{premise} {hypothesis}"), max_tokens=512)
-    with pytest.raises(UsageError, match=r"has no token '\[CLS\]'"):
-        PairTokens(saved(tmp_path, byte_level()), form)
-
-
-def test_a_pair_needs_a_separator(tmp_path: Path) -> None:
-    """A tokenizer that joins two texts without a token between them is refused."""
-    made = byte_level()
-    made.post_processor = processors.ByteLevel()
-    with pytest.raises(UsageError, match="puts no special token between two texts"):
-        PairTokens(saved(tmp_path, made), PAIR)
-
-
 def test_half_of_a_surrogate_pair_is_read(tmp_path: Path) -> None:
     """A text that is not valid Unicode is read without its broken character."""
     tokens = PairTokens(saved(tmp_path, word_piece()), PAIR)
