@@ -5,7 +5,6 @@ from typing import Any
 from each_case import each_case
 from pydantic import TypeAdapter
 
-from merilo.data.labels import Task
 from merilo.judging.questions import Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import ReplySchema
@@ -40,11 +39,6 @@ def test_verdicts_made_by_a_kind_are_valid(question: Question[Any]) -> None:
     for verdict in (question.guess(), question.best(), *(question.synthetic(Odds(seed, about)) for seed in range(9))):
         assert type(verdict) is type(question).verdict
         assert question.fault(verdict) is None
-
-
-def test_each_task_of_labelled_records_has_one_kind() -> None:
-    """Exactly one kind of question is asked for each task of labelled records."""
-    assert sorted(task for kind in KINDS.values() for task in kind.tasks) == sorted(Task)
 
 
 def test_packs_are_of_decisions() -> None:
