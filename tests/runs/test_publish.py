@@ -142,14 +142,6 @@ def test_a_file_that_fails_to_be_written_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_part_of_a_killed_command_is_overwritten(tmp_path: Path) -> None:
-    """What was left of a longer part file is not in the new content."""
-    part_of(tmp_path / "page").write_text("x" * 1000)
-    write_file(tmp_path / "page", "new")
-    assert (tmp_path / "page").read_text() == "new"
-    assert not part_of(tmp_path / "page").exists()
-
-
 def test_a_part_that_another_process_writes_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer waits for the other one, and then says that the file is being written."""
     path = tmp_path / "page"

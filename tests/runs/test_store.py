@@ -84,18 +84,6 @@ def test_only_a_commit_is_durable(store: Store, path: Path) -> None:
     other.close()
 
 
-def test_the_first_answer_under_a_key_stays(store: Store) -> None:
-    """Of two answers under one key the first is held: pending, after a commit, and after it was looked up in vain."""
-    assert store.answer(key(1), RelevanceVerdict) is None
-    store.keep([row(1)], PAID)
-    later: Answer = RelevanceVerdict(0)
-    assert store.keep([(key(1), question(1), later)], PAID) == [verdict(1)]
-    store.commit()
-    assert store.keep([(key(1), question(1), later)], PAID) == [verdict(1)]
-    store.commit()
-    assert store.answer(key(1), RelevanceVerdict) == verdict(1)
-
-
 def test_a_commit_is_due_by_paid_rows_or_by_time(store: Store) -> None:
     """Fifty answers that cost money are due at once, any other after 20 ms; nothing is due where nothing waits."""
     assert store.due_in() is None
@@ -167,13 +155,6 @@ def test_what_was_judged_together_without_a_request_stays_together(store: Store)
     found = store.conversation(key(2))
     assert found is not None
     assert [asked.key for asked in found.asked] == [key(1), key(2)]
-
-
-def test_keys_come_in_their_own_order(store: Store) -> None:
-    """Every key comes once, ascending, whatever the order of asking, also over more than a page."""
-    for number in reversed(range(600)):
-        store.keep([row(number)], None)
-    assert list(store.keys()) == [key(number) for number in range(600)]
 
 
 def test_a_copy_is_one_whole_file(store: Store, tmp_path: Path) -> None:
