@@ -92,11 +92,3 @@ def test_the_judge_is_compared_with_people_by_its_probabilities(run: merilo.Run,
         own = [averaged(_question(inputs[sample], text))["probability"] for text in texts[sample]]
         assert judge == pytest.approx(sum(own) / len(own))
         assert people == pytest.approx(sum(map(grade_of, texts[sample])) / len(own) / 2)
-
-
-def test_an_averaged_verdict_needs_a_probability(tmp_path: Path) -> None:
-    """A judge that asks for an average without a number to average fails with the reason."""
-    run = judged_run(tmp_path / "run", ROWS[:1], METRICS[:1], lambda asked: {**averaged(asked), "probability": None})
-    failed = run.metrics["context_relevance"]
-    assert failed.failed == 1
-    assert "sets averaged, which needs a probability from 0 to 1" in next(iter(failed.reasons))

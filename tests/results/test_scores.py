@@ -80,12 +80,6 @@ def test_clusters_are_equal_values_of_a_key_of_the_metadata(run: merilo.Run) -> 
     assert read_scores(run, cluster="doc").clusters == ("7", "7", '["d",1]', "7")
 
 
-def test_clusters_may_be_a_field_of_the_samples(run: merilo.Run) -> None:
-    """A field of the sample goes before the metadata."""
-    found = read_scores(run, cluster="retrieved_context_ids").clusters
-    assert found == ('["a","b"]', '["x","b"]', '["x"]', "[]")
-
-
 def test_samples_without_a_cluster_are_counted_and_named(tmp_path: Path) -> None:
     """Nothing is put into a cluster of its own in silence."""
     samples = [sample | {"metadata": {"doc": "d"} if sample["id"] == "q4" else {}} for sample in SAMPLES]
@@ -99,14 +93,6 @@ def test_the_cluster_of_the_run_is_taken_unless_another_or_none_is_named(run: me
     run = change_manifest(run, cluster="doc")
     assert read_scores(run).clusters == ("7", "7", '["d",1]', "7")
     assert read_scores(run, cluster="").clusters is None
-
-
-def test_at_takes_samples_in_the_order_given(run: merilo.Run) -> None:
-    """Ids, scores and clusters move together."""
-    scores = read_scores(run, cluster="doc").at([3, 0, 2])
-    assert scores.ids == ("q4", "q1", "вопрос")
-    assert cells(scores.columns["reciprocal_rank"]) == [0.0, 1.0, "undefined"]
-    assert scores.clusters == ("7", "7", '["d",1]')
 
 
 def test_a_column_has_the_range_that_the_run_recorded(run: merilo.Run) -> None:
