@@ -181,14 +181,6 @@ def test_first_without_then_with_a_baseline(here: Here) -> None:
     assert summary.count("### ") == 4  # two runs and two gates
 
 
-def test_nothing_to_gate_passes(here: Here) -> None:
-    """With a baseline that does not exist yet and without minimums, the action evaluates, reports and passes."""
-    done = runner(here)
-    assert done.run() == 0, done.log
-    assert done.outputs == {"run.code": "0", "gate.code": "0"}
-    assert "| `id_recall` | 1.000 |" in done.comments[0]
-
-
 def test_a_run_that_fails_is_reported(here: Here) -> None:
     """The gate is skipped, the comment says that the run failed, and the action has its exit code."""
     done = runner(here, data="absent.jsonl")
@@ -203,14 +195,6 @@ def test_a_token_without_rights_is_a_warning(here: Here) -> None:
     done = runner(here)
     assert done.run() == 0, done.log
     assert "::warning title=merilo::The comment could not be written." in done.log
-
-
-def test_no_comment_outside_pull_requests(here: Here) -> None:
-    """A push evaluates and gates, and comments nowhere."""
-    done = runner(here)
-    done.event = "push"
-    assert done.run() == 0, done.log
-    assert done.comments == []
 
 
 def test_inputs_are_never_code(here: Here) -> None:

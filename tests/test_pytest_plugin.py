@@ -142,22 +142,6 @@ def test_other_options_and_other_content_are_other_runs(session: Session) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        ("'data.jsonl', judge=print", "Give key=TEXT"),
-        ("'data.jsonl', out='here'", "Leave out= away"),
-        ("'absent.jsonl'", "No such file: absent.jsonl."),
-    ],
-)
-def test_wrong_use_is_a_sentence(session: Session, call: str, sentence: str) -> None:
-    """An object without a key, a directory and missing data are errors that say what to do."""
-    session.write("test_it.py", f"def test_it(merilo_run):\n    merilo_run({call})\n")
-    done = session.pytest("-q")
-    assert done.returncode == 1
-    assert sentence in done.stdout
-
-
 def test_a_failed_gate_shows_why(session: Session) -> None:
     """The message has the decision, the deciding sample and the judge's evidence; a gate that passes is returned."""
     session.write(
@@ -274,19 +258,6 @@ def test_tests_with_other_metrics_are_other_runs(session: Session) -> None:
     assert ids == [["test_it.py::test_other"], ["test_it.py::test_two", "test_it.py::test_two 2"]]
     done = session.pytest("-q", "-k", "nothing")
     assert "merilo" not in done.stdout
-
-
-def test_different_answers_to_one_question_are_different_runs(session: Session) -> None:
-    """A judge that contradicts itself between tests gives two runs, and no answer is lost."""
-    session.write("judge.py", SENTENCES.replace('"was completed in" in str(question)', "os.environ['FIRST'] == '1'"))
-    tests = ASSERTED.replace("range(1880, 1886)", "[1881, 1881]").replace("(year):", "(year, request, monkeypatch):")
-    first = "monkeypatch.setenv('FIRST', str(int('_0]' in request.node.name)))"
-    session.write("test_it.py", tests.replace("        texts =", f"        {first}\n        texts ="))
-    done = session.pytest("-q", MERILO_CACHE="off")
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    runs = [merilo.Run.open(path) for path in (session.path / ".merilo" / "runs").iterdir()]
-    assert sorted(run.mean("deepeval-4.3.1:contextual_relevancy") for run in runs) == [0, 1]
-    assert done.stdout.count("Report: merilo report") == 2
 
 
 def test_the_plugin_does_nothing_until_it_is_used(session: Session) -> None:

@@ -57,18 +57,6 @@ def test_agents_of_real_packages(module: str) -> None:
             assert {key: found["metadata"][key] for key in TOKENS} == TOKENS, name
 
 
-def test_a_chain_that_returns_only_text() -> None:
-    """The run says how a chain of LangChain returns its documents, too."""
-    pytest.importorskip("langchain_core", reason="langchain_core is not installed here")
-    from langchain_core.output_parsers import StrOutputParser
-    from langchain_core.runnables import RunnableLambda
-
-    chain = RunnableLambda(lambda _: ANSWER) | StrOutputParser()
-    wanted = r"The chain returned only a text\. Return its documents too: RunnablePassthrough\.assign\("
-    with pytest.raises(merilo.UsageError, match=wanted):
-        merilo.evaluate_pipeline(chain, [QUESTION], metrics=["faithfulness"])
-
-
 def test_the_answer_of_a_managed_agent_is_no_context() -> None:
     """What a managed agent of smolagents reports is neither a passage nor the answer."""
     pytest.importorskip("smolagents", reason="smolagents is not installed here")

@@ -79,15 +79,6 @@ def test_a_table_is_read_again_and_a_reader_is_not() -> None:
         list(stream)
 
 
-def test_more_rows_than_a_block_are_read_in_order() -> None:
-    """Blocks of rows do not change numbers or order."""
-    questions = [f"q{number}" for number in range(2500)]
-    for make in (pd.DataFrame, pl.DataFrame, pa.table):
-        found = records(make({"question": questions}))
-        assert [each["user_input"] for each in found] == questions
-        assert found[-1]["id"] == "2500"
-
-
 def test_a_named_index_is_a_column() -> None:
     """Users of pandas keep ids in the index; a number in a nameless one is not an id."""
     frame = pd.DataFrame(ROWS[:1], index=pd.Index(["x"], name="id"))
@@ -116,17 +107,6 @@ def test_missing_values_of_each_library_are_missing() -> None:
         }
     ]
     assert records(frame)[1] == {"id": "2"}
-
-
-def test_columns_are_reported() -> None:
-    """The notice names the columns that are renamed and those that are kept unread; `mapping` decides."""
-    data = load(pl.DataFrame(ROWS).rename({"answer": "reply"}), mapping={"reply": "response"})
-    list(data)
-    expected = (
-        "Read question as user_input, contexts as retrieved_contexts, reply as response. "
-        "Kept in the metadata, unread: rank, seen."
-    )
-    assert data.columns.sentence() == expected
 
 
 @dataclasses.dataclass

@@ -17,7 +17,7 @@ from each_case import each_case
 
 from merilo.errors import UsageError
 from merilo.metrics.registry import parse_metric
-from merilo.plugins import Group, Plugin, object_in_file
+from merilo.plugins import Group, Plugin
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 ROWS = [
@@ -209,27 +209,6 @@ def test_code_in_files_is_used_from_the_command_line(here: Here) -> None:
     assert found["metrics"]["context_relevance"]["mean"] == 0.25
 
 
-def test_a_provider_in_a_file_is_used_through_a_judge(here: Here, server: str) -> None:
-    """`--judge FILE.py:NAME` takes an LLM judge over a provider of the same file."""
-    source = (EXAMPLES / "provider" / "plain_http.py").read_text(encoding="utf-8")
-    judge = f'from merilo.judges import LLMJudge\njudge = LLMJudge(PlainHttpProvider("m", base_url="{server}"))\n'
-    (here.path / "mine.py").write_text(source + judge)
-    found: Any = here.json("run", "data.jsonl", "--metrics", "context_relevance", "--judge", "mine.py:judge")
-    assert found["metrics"]["context_relevance"]["mean"] == 0.75
-
-
-def test_a_plan_without_a_question_says_what_it_lacks(here: Here) -> None:
-    """A plan that only returns a score is not a generator; the failure names the line to add."""
-    (here.path / "mine.py").write_text(
-        METRIC.replace("        yield\n", "").replace("from near import FACTOR", "FACTOR = 1")
-    )
-    done = here.merilo("run", "data.jsonl", "--metrics", "mine.py:Length", "--json")
-    assert done.returncode == 4
-    assert "plan must be a generator, but it returned Score" in done.stdout + done.stderr
-    listed = here.merilo("metrics", "mine.py:Length")
-    assert "Characters of the response." in listed.stdout
-
-
 @each_case(
     ("text", "message"),
     [
@@ -257,18 +236,6 @@ def test_wrong_code_is_refused_in_a_sentence(
     (tmp_path / "exits.py").write_text("raise SystemExit(0)\n")
     with pytest.raises(UsageError, match=message):
         parse_metric(text)
-
-
-def test_a_file_runs_once(tmp_path: Path) -> None:
-    """Two names of one file share its module."""
-    path = tmp_path / "counted.py"
-    path.write_text("import os\nos.environ['RUNS'] = os.environ.get('RUNS', '') + 'x'\nA = B = object()\n")
-    os.environ.pop("RUNS", None)
-    try:
-        assert object_in_file(f"{path}:A") is object_in_file(f"{path}:B")
-        assert os.environ["RUNS"] == "x"
-    finally:
-        os.environ.pop("RUNS", None)
 
 
 def test_a_plugin_that_exits_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,11 @@
 
 import io
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judged_rivers import rows
 
-import merilo
 from merilo.rendering.progress_line import ProgressLine, ProgressStats, TerminalLine, fitting, sentence
 
 BUSY = ProgressStats(
@@ -107,26 +104,6 @@ def test_the_bar_has_signs_that_the_terminal_has(encoding: str, signs: str) -> N
     TerminalLine(terminal).draw(ProgressStats(done=5, samples=10, seconds=1.0))
     drawn = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
     assert drawn.strip() == signs[0] * 10 + signs[1] * 10 + " 5/10"
-
-
-def test_no_color_leaves_carriage_returns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With NO_COLOR the line is drawn without a single escape sequence."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal = Terminal()
-    line = TerminalLine(terminal)
-    line.draw(BUSY)
-    line.clear()
-    assert "\x1b" not in terminal.getvalue()
-
-
-def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where standard error is no terminal and no file either, as in a notebook, there are lines and no control sign."""
-    written = io.StringIO()
-    monkeypatch.setattr("sys.stderr", written)
-    merilo.evaluate(
-        rows(3), metrics=["context_relevance"], storage={"cache": False}, out=tmp_path / "run", progress=ProgressLine()
-    )
-    assert re.fullmatch(r"(\d of 3 samples \(\d+%\), \d+ s\n)+", written.getvalue())
 
 
 def test_a_note_and_the_end_are_not_mixed_with_the_line(

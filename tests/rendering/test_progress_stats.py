@@ -43,14 +43,6 @@ def test_time_and_cost_of_a_steady_run(share: float, block: int, ahead: int, kno
     assert pace.cost_in_all_usd == pytest.approx((1_000 - known) * SAMPLE_USD, rel=0.25 if ahead else 0.06)
 
 
-def test_nothing_is_foretold_in_the_first_seconds() -> None:
-    """However fast a run begins, its first five seconds say nothing about the time left."""
-    pacer = ProgressMeter(1_000, 0.0)
-    early = [pacer.look(at / 4, at * 25, Traffic(sent=at * 25, cost_usd=0.1)) for at in range(1, 20)]
-    assert {pace.seconds_left for pace in early} == {None}
-    assert pacer.look(5.5, 550, Traffic(sent=550, cost_usd=0.1)).seconds_left is not None
-
-
 def test_a_run_that_slows_down_takes_longer() -> None:
     """The last minute counts: a minute after the rate fell to a tenth, the time left is by the new rate."""
     pacer, done = ProgressMeter(100_000, 0.0), 0.0
@@ -75,12 +67,3 @@ def test_a_cost_that_is_not_known_stays_so() -> None:
     for quarter in range(1, 200):
         pace = pacer.look(quarter / 4, min(100, quarter), Traffic(sent=quarter, cost_usd=None))
     assert (pace.cost_usd, pace.cost_in_all_usd) == (None, None)
-
-
-def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
-    """Requests per second follow a change within ten seconds, retries included."""
-    pacer, sent = ProgressMeter(10_000, 0.0), 0
-    for quarter in range(4 * 40):
-        sent += 5 if quarter < 4 * 20 else 50
-        pace = pacer.look(quarter / 4, 0, Traffic(sent=sent))
-    assert pace.requests_per_s == pytest.approx(200, rel=0.05)

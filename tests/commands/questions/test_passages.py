@@ -7,8 +7,7 @@ from each_case import each_case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merilo.commands.questions import run
-from merilo.commands.questions.run import Corpus, folded, without_sentences
+from merilo.commands.questions.run import Corpus, folded
 from merilo.data.corpus import SourceDocument, load_corpus
 from merilo.data.sentences import split
 from merilo.errors import DataError, UsageError
@@ -69,21 +68,6 @@ def test_the_other_texts_are_neighbours_and_similar_passages() -> None:
     assert corpus.others(1, 5) == ("Alba is old.", "Boats pass.", "Its Zentrum was opened in 1907.")
     assert corpus.others(1, 1) == ("Alba is old.",)
     assert corpus.others(3, 5) == ()
-
-
-def test_common_words_find_nothing_if_there_are_rarer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a large corpus their passages are many and say little; a passage without another word still finds some."""
-    texts = ["Alba rains.", "It rains.", "Alba snows.", *(f"Rain rains {n}." for n in range(5))]
-    monkeypatch.setattr(run, "_COMMON", 4)
-    corpus = Corpus(documents_of(texts), 1)
-    assert corpus.others(0, 9) == ("Alba snows.",)
-    assert len(Corpus(documents_of(["Rains.", *texts]), 1).others(0, 9)) == 7
-
-
-def test_a_cut_that_makes_the_sentence_again_is_repeated() -> None:
-    """A cut may turn the rest into a heading with a sentence after it, which is then removed too."""
-    assert without_sentences("It rains. # Rome \n It rains.", {"it rains."}) == "# Rome \n "
-    assert without_sentences("It snows.", {"it rains."}) == "It snows."
 
 
 def test_a_folder_is_a_corpus(tmp_path: Path) -> None:

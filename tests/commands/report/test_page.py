@@ -116,12 +116,6 @@ def test_reason_of_declining_is_that_of_the_metrics() -> None:
         assert any(reason.startswith(DECLINES) for reason in metric.card.undefined)
 
 
-def test_equal_runs_give_equal_bytes(tmp_path: Path) -> None:
-    """Two reports on one run are equal byte for byte."""
-    run = faulty(tmp_path / "run")
-    assert run_page(report_run(run)) == run_page(report_run(run.path))
-
-
 def test_policy_allows_only_what_the_page_holds(page: str) -> None:
     """The policy lists the digest of the style and of each script, and forbids everything else."""
     policy = html.unescape(re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1])  # type: ignore[index]
@@ -218,13 +212,6 @@ def test_plain_copy_has_every_score(page: str) -> None:
     assert plain.count("undefined</td>") == 5
     assert plain.count("failed</td>") == 1
     assert plain.index("short-strayed-0") < plain.index("enough-strayed-0") < plain.index("enough-supported-0")
-
-
-def test_passages_are_stored_once(page: str) -> None:
-    """A context that several samples retrieved is stored once."""
-    passages = details_of(page, "passages")
-    assert len(passages) == len({tuple(each) for each in passages})
-    assert sum(each[0] == "q" for each in passages) == 1
 
 
 def test_large_runs_show_the_worst_samples(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from edits import printed
@@ -14,10 +13,7 @@ from labelled_run import STATEMENT_ROWS, contexts_rows, judged_run, lenient, say
 from seals import seal_again
 
 import merilo
-from merilo.data.sample import Sample
-from merilo.judging.ask import Plan, ask
 from merilo.judging.kinds.contexts import Relevance
-from merilo.metrics.base import Card, Kinds, MetricDefaults, Score, Undefined
 from merilo.runs.files import MANIFEST, OUTCOMES, SUMMARY, USAGE
 
 METRICS = ("context_relevance", "context_relevance(unit=context)", "faithfulness")
@@ -139,39 +135,3 @@ def test_imported_scores_cannot_be_recomputed(tmp_path: Path) -> None:
     code, found = verified(tmp_path / "run")
     assert (code, found["recomputed"]) == (3, 0)
     assert "cannot be recomputed" in found["notes"][0]
-
-
-@dataclass(frozen=True)
-class Private(MetricDefaults):
-    """A metric that is known to this test alone."""
-
-    name: ClassVar[str] = "private_metric"
-    version: ClassVar[int] = 1
-    card: ClassVar[Card] = Card(summary="1 for a relevant first context.")
-    needs = frozenset({"user_input", "retrieved_contexts"})
-    asks = Kinds({Relevance})
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        """See `Metric.plan`."""
-        verdict = yield from ask(Relevance(sample.user_input or "", sample.contexts[0].sentences))
-        return Score(float(verdict.grade > 0))
-
-
-def test_a_metric_that_is_not_known_cannot_be_told(tmp_path: Path) -> None:
-    """The files fit the seal; the command cannot recompute the numbers of a custom metric."""
-    judge = merilo.ScriptedJudge.by(lenient)
-    merilo.evaluate(contexts_rows(3), metrics=[Private()], judge=judge, out=tmp_path / "run", storage={"cache": False})
-    code, found = verified(tmp_path / "run")
-    assert (code, found["state"]) == (3, "cannot tell")
-    assert "private_metric" in found["notes"][0]
-
-
-@pytest.mark.parametrize("what", ["nothing", "a file", "another directory"])
-def test_what_is_not_a_run_is_refused(what: str, tmp_path: Path) -> None:
-    """One sentence and exit code 2."""
-    path = tmp_path / "x"
-    if what == "a file":
-        path.write_text("{}")
-    if what == "another directory":
-        path.mkdir()
-    assert printed("runs", "verify", path) == (2, "")
