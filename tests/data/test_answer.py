@@ -135,4 +135,4 @@ def test_a_hostile_text_takes_linear_time(piece: str) -> None:
     for length in (30_000, 200_000):
         started = time.process_time()
         read_answer(piece * (length // len(piece)))
-        assert time.process_time() - started < 2
+        assert time.process_time() - started < 3
