@@ -10,16 +10,16 @@ import pytest
 from each_case import each_case
 
 TESTS = (
-    *("data/test_load.py", "data/test_sample.py", "engine/test_composites.py", "engine/test_drivers.py"),
-    *("engine/test_evaluate.py", "metrics/test_answer_metrics.py", "metrics/test_context_metrics.py"),
-    *("metrics/test_id_metrics.py", "metrics/test_registry.py", "metrics/test_statement_metrics.py"),
-    *("stats/test_compare.py", "stats/test_means.py"),
+    "data/test_sample.py",
+    "engine/test_composites.py",
+    "metrics/test_context_metrics.py",
+    "metrics/test_registry.py",
 )
 ROW = {"id": "a", "user_input": "When?", "retrieved_contexts": ["It was completed in 1889."], "response": "In 1889."}
 MISSING = "the package merilo_published, which is not installed"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
     """The environment of processes that do not find the package; see closed/sitecustomize.py."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
@@ -27,7 +27,7 @@ def environment() -> dict[str, str]:
 
 
 def test_the_tests_of_the_core_pass(environment: dict[str, str]) -> None:
-    """Quick tests of data, engine, metrics and statistics."""
+    """Quick tests of data, engine and metrics."""
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not extras and not long"]
     tests = [str(Path(__file__).parent / each) for each in TESTS]
     command = [sys.executable, "-m", "pytest", *options, *tests]
@@ -35,12 +35,13 @@ def test_the_tests_of_the_core_pass(environment: dict[str, str]) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, environment: dict[str, str]) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Path:
     """A folder with data and a run."""
-    (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
-    assert merilo(tmp_path, environment, "run data.jsonl --quiet --out run").returncode == 0
-    return tmp_path
+    found = tmp_path_factory.mktemp("core")
+    (found / "data.jsonl").write_text(json.dumps(ROW) + "\n")
+    assert merilo(found, environment, "run data.jsonl --quiet --out run").returncode == 0
+    return found
 
 
 def merilo(folder: Path, environment: dict[str, str], words: str) -> "subprocess.CompletedProcess[str]":

@@ -146,9 +146,9 @@ def test_the_metrics_of_the_categories_add_up(case: str) -> None:
     assert values["answering"] == values["answering.right"] + values["answering.rightly_declined"]
 
 
-@each_case("name", NAMES)
+@each_case("name", ["answering", "answering.invented"])
 def test_the_contract_is_met(name: str) -> None:
-    """Each metric meets the contract, also without the ids that decide, with and without a reference."""
+    """It is met also without the ids that decide, with and without a reference; test_contract.py has all metrics."""
     without = [
         replace(each, id=f"{each.id}-", **dict.fromkeys([*IDS, *["reference"] * (at % 2)]))
         for at, each in enumerate(synthetic_samples())

@@ -91,7 +91,7 @@ def test_the_interval_excludes_0_exactly_if_a_difference_is_shown() -> None:
     """In families of 1 to 5 metrics, whatever their sizes: no interval contradicts its conclusion."""
     source = np.random.default_rng(3)
     shown = widened = 0
-    for _ in range(150):
+    for _ in range(60):
         sides = {}
         for name in range(int(source.integers(1, 6))):
             size, step = int(source.integers(8, 60)), source.choice([0.0, 0.08, 0.16])
@@ -104,7 +104,7 @@ def test_the_interval_excludes_0_exactly_if_a_difference_is_shown() -> None:
                 assert (low > 0 or high < 0) == (each.reading is not Conclusion.NOT_SHOWN)
                 shown += each.reading is not Conclusion.NOT_SHOWN
                 widened += each.interval.level > 0.95
-    assert (shown > 60, widened > 100) == (True, True)
+    assert (shown > 24, widened > 40) == (True, True)
 
 
 def test_silence_does_not_win() -> None:
