@@ -15,7 +15,6 @@ from each_case import each_case
 from imported import import_scores
 from pyarrow import parquet
 
-import merilo
 from merilo.data import source
 from merilo.data.labels import read_labels
 from merilo.data.load import load

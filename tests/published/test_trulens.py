@@ -13,7 +13,7 @@ from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, Undefined, drive
-from merilo_published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness, Scale
+from merilo_published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
 TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])

@@ -15,7 +15,7 @@ from seals import seal_again
 import merilo
 from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.result import RunComparison
-from merilo.commands.compare.text import comparison_markdown, fenced
+from merilo.commands.compare.text import comparison_markdown
 from merilo.commands.report.run import report_run
 from merilo.commands.report.run_page import comparison_page, run_page
 from merilo.errors import RunError

@@ -14,7 +14,7 @@ from merilo.commands.calibrate.human_labels import read_people
 from merilo.commands.label.task_file import TaskFile
 from merilo.commands.label.tasks import SETTLED, TaskLine, Ticket, Unit, write_tasks
 from merilo.data.source import escaped, plain
-from merilo.errors import DataError, RunError, UsageError
+from merilo.errors import DataError, RunError
 
 HOSTILE = '=HYPERLINK("http://x")\n"quoted", and; more\t\x1b[31m'
 

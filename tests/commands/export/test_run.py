@@ -14,7 +14,6 @@ from imported import import_scores
 import merilo
 from merilo.commands.export.run import export_run
 from merilo.data.source import plain
-from merilo.errors import RunError, UsageError
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.results.sample_table import SampleTable
