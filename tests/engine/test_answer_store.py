@@ -180,23 +180,6 @@ def test_a_pack_is_taken_whole_or_asked_whole(store: Store, cache: VerdictCache)
     assert looked == [(dict.fromkeys(whole.keys, SUPPORTED), None), ({}, torn)]
 
 
-def test_draws_that_are_known_are_not_asked_again(store: Store) -> None:
-    """Of draws that share a request only those that are not held are left, each once."""
-    found = answers(store)
-    question = Completion("r", ("n",), ("v",))
-    step: Step = ((question, question.at(1), question.at(1), question.at(2)),)
-    (unit,) = found.units(step)
-    ((_, rest),) = found.known_all([unit])
-    assert rest is not None
-    assert [each.draw for each in rest.questions] == [0, 1, 2]
-    (first,) = found.units(((question.at(1),),))
-    keep(found, first, CompletionVerdict("x"))
-    held, rest = found.known_all([unit])[0]
-    assert list(held.values()) == [CompletionVerdict("x")]
-    assert rest is not None
-    assert [each.draw for each in rest.questions] == [0, 2]
-
-
 def test_a_failure_is_not_cached(store: Store, cache: VerdictCache) -> None:
     """The run stores a failure, the cache does not."""
     found = answers(store, cache)

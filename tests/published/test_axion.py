@@ -79,37 +79,6 @@ def asked(text: str, *replies: Any, sample: Sample = FRANCE) -> list[str]:
 # -- chunks -------------------------------------------------------------------------------------------
 
 
-def test_a_missing_verdict_leaves_the_denominator() -> None:
-    """Two verdicts "yes" on three contexts are 2 of 2, with a flag."""
-    found = score("contextual_relevancy", relevancy("yes", "yes"))
-    assert (found.value, found.flags, found.counts["judged"]) == (1.0, (SHORT,), 2)
-
-
-@pytest.mark.parametrize("name", ["contextual_relevancy", "contextual_ranking"])
-def test_a_failed_call_scores_0_with_a_flag(name: str) -> None:
-    """One failed request makes the score 0, and the score says so."""
-    found = score(name, NO_REPLY)
-    assert (found.value, found.flags) == (0.0, (LOST,))
-
-
-@pytest.mark.parametrize("reply", ["I cannot tell.", {"verdict": "yes"}, {"verdicts": [{"verdict": "maybe"}]}])
-def test_a_reply_of_another_form_is_a_failed_call(reply: Any) -> None:
-    """Text without JSON, another object and an unheard-of verdict count as a request that failed."""
-    assert score("contextual_relevancy", reply).flags == (LOST,)
-
-
-@each_case("name", ["contextual_relevancy", "contextual_ranking", "contextual_precision", "contextual_utilization"])
-def test_nothing_retrieved_scores_0_without_a_call(name: str) -> None:
-    """An empty list of contexts is 0 and asks nothing."""
-    assert score(name, sample=NOTHING).value == 0.0
-
-
-def test_the_relevancy_mode_picks_the_rubric() -> None:
-    """Strict and task relevancy are asked through texts of their own."""
-    assert asked("contextual_relevancy(relevancy_mode=strict)", relevancy("yes", "no", "no")) == ["relevancy_strict"]
-    assert asked("contextual_relevancy", relevancy("yes", "no", "no")) == ["relevancy_task"]
-
-
 def test_ranking_and_relevancy_ask_the_equal_question() -> None:
     """Relevancy, ranking and utilization share one question about the same contexts, so a run asks it once."""
     seen: list[list[Question[Any]]] = []
@@ -153,11 +122,6 @@ def test_recall_with_no_verdict_is_a_failure() -> None:
     """Statements of which none got a verdict give no number."""
     with pytest.raises(AskFailed, match="None of its 2 statements got a verdict"):
         outcome("contextual_recall", given("a", "b"), supported())
-
-
-def test_recall_asks_even_where_nothing_was_retrieved() -> None:
-    """An empty list of contexts is held against the statements like any other."""
-    assert score("contextual_recall", given("a"), supported(False), sample=NOTHING).value == 0.0
 
 
 def test_recall_refuses_a_flood_of_single_requests() -> None:
@@ -207,18 +171,6 @@ def test_a_failed_explanation_is_a_failure() -> None:
     """The published code breaks where the score cannot be put into words."""
     with pytest.raises(AskFailed):
         outcome("answer_relevancy", given("a"), relevancy("no"), NO_REPLY)
-
-
-def test_the_explanation_is_told_the_reasons() -> None:
-    """It gets the reasons for irrelevant statements, and no others."""
-    verdicts = {"verdicts": [{"verdict": "no", "reason": "off topic"}, {"verdict": "yes", "reason": "fine"}]}
-    answer = Script([given("a", "b"), verdicts, EXPLAINED])
-    drive(parse_metric("axion:answer_relevancy").plan(FRANCE), answer)
-    assert answer.filled[2] == {
-        "user_input": FRANCE.user_input,
-        "reasons": '["Relevancy: off topic"]',
-        "score": "0.5",
-    }
 
 
 def facts(*verdicts: object) -> dict[str, Any]:
@@ -297,12 +249,6 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     build: Any = metric
     made: Metric = build()
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
-
-
-def test_an_unheard_of_mode_is_refused() -> None:
-    """The error names what `mode` takes."""
-    with pytest.raises(UsageError, match="mode"):
-        parse_metric("axion:faithfulness(mode=summary)")
 
 
 def by_word(question: Question[Any]) -> Verdict | Failure:

@@ -163,19 +163,6 @@ def test_replies_without_a_sentence_cannot_be_compared(agreement: str, replies: 
         outcome(f"ragas-0.0.15:context_relevancy(strictness=2, agreement_metric={agreement})", *replies)
 
 
-def test_jaccard_of_one_empty_reply_is_zero() -> None:
-    """An empty reply and a sentence share nothing, which is a number."""
-    assert value("ragas-0.0.15:context_relevancy(strictness=2, agreement_metric=jaccard)", "", "A.") == 0
-
-
-def test_similarities_are_asked_only_where_replies_are_compared_by_them() -> None:
-    """`asks` follows from the parameters, so that a run without a cross-encoder can use jaccard."""
-    assert parse_metric("ragas-0.0.12:context_relevancy").asks == {Completion, Similarities}
-    assert parse_metric("ragas-0.0.12:context_relevancy(agreement_metric=jaccard)").asks == {Completion}
-    assert parse_metric("ragas-0.0.13:context_relevancy").asks == {Completion, Sentences}
-    assert parse_metric("ragas-0.0.13:context_relevancy(strictness=2)").asks == {Completion, Sentences, Similarities}
-
-
 def test_relevancy_refuses_unknown_options() -> None:
     """jaccard_score, which ragas' documentation names, is refused like any other unknown option."""
     with pytest.raises(UsageError, match="takes agreement_metric="):
@@ -183,13 +170,6 @@ def test_relevancy_refuses_unknown_options() -> None:
 
 
 # -- context recall -----------------------------------------------------------------------------------
-
-
-def test_recall_flags_lines_without_a_label() -> None:
-    """A heading counts as a sentence that is not attributed."""
-    found = score("ragas-0.0.13:context_recall", "classification\n1. a So [Attributed]")
-    assert (found.value, found.flags) == (0.5, ("lines without a label were counted as not attributed",))
-    assert score("ragas-0.0.13:context_recall", "1. a So [Attributed]").flags == ()
 
 
 # -- faithfulness -------------------------------------------------------------------------------------

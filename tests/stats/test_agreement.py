@@ -51,11 +51,6 @@ def test_kappa_of_chance_is_zero() -> None:
     assert kappa(confusion([1] * 95 + [0] * 5, [1] * 100, (0, 1))) == pytest.approx(0.0)
 
 
-def test_one_class_has_no_kappa() -> None:
-    """With one human label kappa is undefined."""
-    assert np.isnan(kappa(confusion([True] * 4, [True, True, True, False], (False, True))))
-
-
 @each_case(
     ("call", "says"),
     [

@@ -37,13 +37,6 @@ def test_the_mean_numbers_are_stated(tmp_path: Path) -> None:
     ]
 
 
-def test_equal_numbers_are_not_mentioned(tmp_path: Path) -> None:
-    """Runs with as many contexts for every sample have nothing to add."""
-    found = compare_runs([graded(tmp_path / "a", grades(30, 2, 0)), graded(tmp_path / "b", grades(30, 1, 1))])
-    assert numbers_of(found) == []
-    assert "Different numbers of contexts" not in text(found)
-
-
 def test_samples_without_contexts_count_as_none(tmp_path: Path) -> None:
     """A sample for which nothing was retrieved has the number 0."""
     full, silent = graded(tmp_path / "a", many(30, 1)), graded(tmp_path / "b", {**many(30, 1), "s0": []})

@@ -189,14 +189,6 @@ async def test_hostile_documents_are_data(tmp_path: Path) -> None:
     assert "\x1b" not in str(questions_page(found, "q\x1b.jsonl", None, 80))
 
 
-async def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
-    """No document, and only blank documents, are errors before anything is asked."""
-    with pytest.raises(DataError, match="at least one document"):
-        await sample(corpus(tmp_path, {}))
-    with pytest.raises(UsageError, match="no sentence to ask about"):
-        await sample(corpus(tmp_path, {"a": " \n"}))
-
-
 async def test_the_embedded_judge_cannot_write_questions(tmp_path: Path) -> None:
     """It says what to do."""
     with pytest.raises(UsageError, match=r"embedded cannot write questions.*--judge"):

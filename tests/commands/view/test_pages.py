@@ -12,10 +12,9 @@ from graded_runs import FAILS, graded
 from starlette.types import ASGIApp
 
 from merilo.commands.report.run_page import report_text
-from merilo.commands.runs.run import ListedRun, State
 from merilo.commands.view import app as catalog
 from merilo.commands.view import app as pages
-from merilo.commands.view.app import ViewedRun, _columns, create_app
+from merilo.commands.view.app import create_app
 
 GRADES = {"a": [2, 1], "b": [0], "c": [FAILS], "d": [2]}
 HOSTILE = "<img src=x onerror=canary()>\u202e'\" &amp;"
@@ -64,20 +63,6 @@ def test_the_list_shows_runs_and_means(runs: Path) -> None:
     assert page.text.count("4 samples \u00b7 judge scripted:graded_runs.judge \u00b7 1 failed") == 2
     assert "<b>0.583</b>" in page.text
     assert "<b>0.917</b>" in page.text
-
-
-def test_metrics_without_a_judge_are_in_the_list() -> None:
-    """Half of the columns are for metrics that need no judge, however many judged ones come before them."""
-    judged = ["answering", "context_sufficiency", "context_relevance", "faithfulness", "context_recall", "completeness"]
-
-    def columns(metrics: Sequence[str]) -> list[str]:
-        found = ListedRun(
-            Path("run"), State.FINISHED, datetime.fromtimestamp(0, UTC), means=dict.fromkeys(metrics, 0.5)
-        )
-        return _columns([ViewedRun("1", "run", found)])
-
-    assert columns([*judged, "id_recall", "nDCG"]) == [*judged[:4], "id_recall", "nDCG"]
-    assert columns(judged) == judged
 
 
 def test_a_report_is_that_of_the_command(runs: Path) -> None:
@@ -172,33 +157,6 @@ def test_whatever_reading_raises_is_a_row(runs: Path, monkeypatch: pytest.Monkey
     assert sorted(links(page)) == ["first", "second"]
 
 
-def test_whatever_a_page_raises_is_a_page(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that nobody expects while a report is made gives a page that says so, not an error 500."""
-
-    def fails(paths: object) -> str:
-        raise ZeroDivisionError("<b>")
-
-    monkeypatch.setattr(pages, "report_text", fails)
-    app = app_of(runs)
-    page = ask(app, links(ask(app, "/"))["first"])
-    assert page.status == 422
-    assert "ZeroDivisionError: &lt;b&gt;" in page.text
-
-
-def test_half_written_runs_are_rows(runs: Path) -> None:
-    """Directories that a killed command left, before and after its manifest, are rows with the reason."""
-    for name, kept in (("early", {"store.sqlite"}), ("late", {"store.sqlite", "manifest.json"})):
-        (runs / name).mkdir()
-        for file in kept:
-            shutil.copy(runs / "first" / file, runs / name / file)
-    app = app_of(runs)
-    page = ask(app, "/")
-    assert "Stopped before the first question." in page.text
-    assert "Killed before its results were written." in page.text
-    for name in ("early", "late"):
-        assert ask(app, links(page)[name]).status == 422
-
-
 def test_names_are_text(made: Path, tmp_path: Path) -> None:
     """A hostile name of a directory is shown as text in every page, with its controls visible."""
     place = tmp_path / HOSTILE
@@ -241,22 +199,3 @@ def test_the_list_follows_the_directory(runs: Path) -> None:
     assert sorted(links(ask(app, "/"))) == ["below/third", "first", "second"]
     shutil.rmtree(runs / "second")
     assert sorted(links(ask(app, "/"))) == ["below/third", "first"]
-
-
-def test_one_run_and_no_run(runs: Path, tmp_path: Path) -> None:
-    """A run directory itself is a list of one; an empty directory says how to make a run."""
-    page = ask(app_of(runs / "first"), "/")
-    assert sorted(links(page)) == ["first"]
-    assert ask(app_of(runs / "first"), links(page)["first"]).status == 200
-    empty = ask(app_of(tmp_path / "nothing"), "/")
-    assert (empty.status, "merilo demo" in empty.text) == (200, True)
-
-
-def test_the_newest_comes_first(runs: Path) -> None:
-    """Runs are sorted by the time of their results, which the row has in local time and in UTC."""
-    now = datetime(2026, 3, 1, 10, tzinfo=UTC)
-    for path in (runs / "second").iterdir():
-        os.utime(path, (now.timestamp(), now.timestamp()))
-    page = ask(app_of(runs), "/")
-    assert list(links(page)) == ["first", "second"]
-    assert f'<time datetime="2026-03-01T10:00:00+00:00">{now.astimezone():%Y-%m-%d %H:%M}</time>' in page.text
