@@ -33,7 +33,7 @@ T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
 
 _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
-    **dict.fromkeys(("strictness", "tries", "max_citations", "number_of_questions"), (1, inf)),
+    **dict.fromkeys(("strictness", "tries", "max_citations", "claims_per_prompt", "number_of_questions"), (1, inf)),
     "reasks": (0, inf),
     **dict.fromkeys(("temperature", "tolerance"), (0.0, inf)),
     **dict.fromkeys(("factual_weight", "similarity_weight", "semantic_weight"), (0.0, inf)),

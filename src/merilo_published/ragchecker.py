@@ -119,7 +119,6 @@ _OF_REFERENCE: Final = frozenset({"response2answer", "retrieved2answer"})
 _LIKELY_CLAIMS: Final = json.dumps({"claims": ["A claim.", "Another claim."]})
 _LETTERS_PER_CLAIM: Final = 4
 _ALWAYS_CLAIMS: Final = 50
-_CLAIMS_PER_PROMPT: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +134,8 @@ class _Checked(Published):
     A claim and a text get one of the labels Entailment, Neutral and Contradiction; only the first counts. A
     reply that is not a list of claims or does not label each claim makes the outcome Failed. 0 where there is no claim
     or no passage to count.
+
+    - `claims_per_prompt`: claims checked in one request, at least 1.
     """
 
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing to count scores 0"})
@@ -144,10 +145,12 @@ class _Checked(Published):
         lambda metric: frozenset({"user_input"}).union(*(_FIELDS[table] for table in metric.tables)), frozenset[str]()
     )
 
+    claims_per_prompt: int = 5
+
     def max_questions(self, sample: Sample) -> int:
         if not sample.present >= self.needs:
             return 0
-        passages, size = len(sample.retrieved_contexts or ()), _CLAIMS_PER_PROMPT
+        passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
         total = 0
         for text, own in ((sample.response, _OF_RESPONSE), (sample.reference, _OF_REFERENCE)):
             read = self.tables & own
@@ -198,7 +201,7 @@ class _Checked(Published):
         return tuple(tuple(entailed for entailed, _ in row) for row in rows), evidence
 
     def _column(self, asker: Asker, claims: Sequence[str], text: str) -> Plan[list[tuple[bool, Reply]]]:
-        size = _CLAIMS_PER_PROMPT
+        size = self.claims_per_prompt
         packs = [claims[start : start + size] for start in range(0, len(claims), size)]
         shown = [{"claims": numbered([" ".join(each.split()) for each in pack]), "text": text} for pack in packs]
         plans = [asker.read(_labels_of(len(pack)), values) for pack, values in zip(packs, shown, strict=True)]

@@ -312,14 +312,25 @@ def test_weights_make_sense(weights: str) -> None:
         parse_metric(f"ragas-0.1.9:answer_correctness({weights})")
 
 
-def test_a_similarity_is_the_cosine() -> None:
-    """Undefined if a vector has no length."""
+@each_case(
+    ("parameters", "expected"),
+    [("", 0.6), ("(threshold=0.5)", 1.0), ("(threshold=0.7)", 0.0), ("(threshold=0.0)", 0.6)],
+)
+def test_a_threshold_makes_it_0_or_1(parameters: str, expected: float) -> None:
+    """From the threshold on the similarity is 1, below it 0; a threshold of 0 is none."""
     judge = Judge(vectors={"ref.": [1.0, 0.0], str(SAMPLE.response): [3.0, 4.0]})
-    score = outcome("answer_similarity", judge)
+    score = outcome(f"answer_similarity{parameters}", judge)
     assert isinstance(score, Score)
-    assert score.value == pytest.approx(0.6)
-    judge = Judge(vectors={"ref.": [0.0, 0.0], str(SAMPLE.response): [3.0, 4.0]})
-    assert isinstance(outcome("answer_similarity", judge), Undefined)
+    assert score.value == pytest.approx(expected)
+
+
+def test_a_vector_without_length_is_below_any_threshold() -> None:
+    """Undefined without a threshold; 0 with one, flagged."""
+    vectors = {"ref.": [0.0, 0.0], str(SAMPLE.response): [3.0, 4.0]}
+    assert isinstance(outcome("answer_similarity", Judge(vectors=vectors)), Undefined)
+    score = outcome("answer_similarity(threshold=-0.5)", Judge(vectors=vectors))
+    assert isinstance(score, Score)
+    assert (score.value, len(score.flags)) == (0.0, 1)
 
 
 # -- critiques ----------------------------------------------------------------------------------------
@@ -422,10 +433,12 @@ TEXT = changed(retrieved_contexts=["1234", "67890"], response="12345")
     [
         ("coeff=0.5", 0.5 * 0.5 + 0.5 * 0.5),
         ("coeff=0.2", 0.5 * 0.8 + 0.5 * 0.2),
+        ("length_penalty=false", 0.25),
+        ("length_penalty=false, coeff=0.2", 0.4),
     ],
 )
 def test_summaries_are_weighed(parameters: str, expected: float) -> None:
-    """Coverage and conciseness by coeff."""
+    """Coverage and conciseness by coeff; without the penalty coverage keeps its weight."""
     replies = ({"keyphrases": ["k"]}, {"questions": ["a", "b"]}, {"answers": [1, "0"]})
     assert value(f"summarization_score({parameters})", *replies, sample=TEXT) == pytest.approx(expected)
 
@@ -433,9 +446,9 @@ def test_summaries_are_weighed(parameters: str, expected: float) -> None:
 def test_only_the_text_1_is_yes() -> None:
     """An answer is yes when it is exactly 1; " 1" and "yes" are not."""
     replies = ({"keyphrases": ["k"]}, {"questions": ["a"]}, {"answers": ["1", " 1", "yes", "0"]})
-    score = outcome("summarization_score(coeff=0)", Judge(*replies), TEXT)
+    score = outcome("summarization_score(length_penalty=false)", Judge(*replies), TEXT)
     assert isinstance(score, Score)
-    assert (score.value, score.flags) == (0.25, ("The reply gives 4 answers to 1 questions.",))
+    assert (score.value, score.flags) == (0.125, ("The reply gives 4 answers to 1 questions.",))
 
 
 def test_lost_keyphrases_and_questions_count_as_none() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.data.sample import Sample
+from merilo.errors import UsageError
 from merilo.judging import rubric
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
@@ -103,6 +104,12 @@ def test_more_claims_than_a_text_can_make() -> None:
     """A reply that lists claims without end fails the sample, so that the number of requests has a bound."""
     with pytest.raises(AskFailed, match="51 claims"):
         drive(parse_metric("ragchecker:claim_recall").plan(SAMPLE), Checker({"the reference": ["c"] * 51}))
+
+
+def test_claims_per_prompt() -> None:
+    """At least one claim stands in a prompt."""
+    with pytest.raises(UsageError, match="claims_per_prompt"):
+        parse_metric("ragchecker:f1(claims_per_prompt=0)")
 
 
 @given(st.integers(1, 4).flatmap(lambda passages: st.lists(st.tuples(st.booleans(), *[st.booleans()] * passages))))

@@ -305,12 +305,15 @@ def test_precision_counts_a_lost_call_as_irrelevant() -> None:
     assert "a model's call failed and was scored as not relevant" in found.flags
 
 
-@each_case(("reference", "against"), [("r", "r"), (" ", "a"), (None, "a")])
-def test_precision_by_reference_or_response(reference: str | None, against: str) -> None:
-    """Contexts are judged against the reference, or the response where it is missing or blank."""
+@each_case(
+    ("strategy", "reference", "against"),
+    [("auto", "r", "r"), ("auto", " ", "a"), ("REFERENCE_BASED", None, "a"), ("RESPONSE_BASED", "r", "a")],
+)
+def test_precision_strategies(strategy: Any, reference: str | None, against: str) -> None:
+    """Contexts are judged against the reference, or the response where it is missing, blank or not wanted."""
     sample = Sample("s", user_input="q", retrieved_contexts=["c"], response="a", reference=reference)
     asked = models(judge=[{"relevant": None}])
-    assert asked.score(ratings.ContextPrecision(), sample).value == 0.0
+    assert asked.score(ratings.ContextPrecision(evaluation_strategy=strategy), sample).value == 0.0
     (question,) = asked.asked
     assert isinstance(question, Completion)
     assert question.values[1] == against

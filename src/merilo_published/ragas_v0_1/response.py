@@ -263,20 +263,25 @@ _SORTED: Final = json_template(
 class AnswerSimilarity(JudgesBlank):
     """Likeness of the reference and the response, as the cosine of their vectors (ragas 0.1).
 
-    Formula: Cosine of the vectors.
+    Formula: Cosine of the vectors; 1 from the threshold on and 0 below it where there is one.
     Questions: One question for vectors.
     Undefined: the vector of the reference or of the response has no length
     Use: To understand, or to compare with, numbers of ragas 0.1.
     Not: To tell right from wrong: a denial lies close to what it denies.
     Source: ragas/metrics/_answer_similarity.py
+
+    - `threshold`: from this cosine on 1, below it 0, as is a vector without length; none and 0 leave the cosine as it
+      is.
     """
 
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
 
+    threshold: float | None = None
+
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-        return (yield from _similarity(texts))
+        return (yield from _similarity(texts, self.threshold))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +309,7 @@ class AnswerCorrectness(RagasV01):
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
+    threshold: float | None = None
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -323,11 +329,12 @@ class AnswerCorrectness(RagasV01):
         flags = [_LOST.format(text) for text, read in lost if read.value is None]
         value = self.factual_weight * factual
         if self.similarity_weight:
-            similar = yield from _similarity(texts)
+            similar = yield from _similarity(texts, self.threshold)
             if isinstance(similar, Undefined):
                 return similar
             value += self.similarity_weight * similar.value
             evidence += similar.evidence
+            flags += similar.flags
         return Score(value / (self.factual_weight + self.similarity_weight), tuple(evidence), counts, tuple(flags))
 
 
@@ -335,12 +342,19 @@ def _listed(read: MaybeRead[Groups]) -> str:
     return json_array([text for group in read.value or () for text in group])
 
 
-def _similarity(texts: Mapping[str, str]) -> Plan[Score | Undefined]:
-    """Return the cosine of reference and response; Undefined if a vector has no length."""
+def _similarity(texts: Mapping[str, str], threshold: float | None) -> Plan[Score | Undefined]:
+    """Return the cosine of reference and response, or 1 if it reaches the threshold, otherwise 0.
+
+    Undefined if a vector has no length and there is no threshold.
+    """
     found, vectors = yield from cosines(texts["reference"], [texts["response"]])
-    if found is None:
+    if found is None and not threshold:
         return Undefined(_NO_COSINE)
-    return Score(found[0], (Evidence(EvidenceTarget.TEXT, 0, vectors, value=found[0]),))
+    value = found[0] if found else 0.0
+    if threshold:
+        value = float(found is not None and value >= threshold)
+    evidence = Evidence(EvidenceTarget.TEXT, 0, vectors, value=value)
+    return Score(value, (evidence,), flags=() if found else (f"{_NO_COSINE}: below the threshold",))
 
 
 _EPSILON: Final = 1e-10
@@ -375,12 +389,13 @@ class SummarizationScore(RagasV01):
     The text is the joined contexts, the summary the response. Failed where the answers cannot be read; keyphrases or
     questions that cannot be read count as none. Answers need not be as many as questions.
 
-    - `coeff`: weight of conciseness.
+    - `coeff`: weight of conciseness. `length_penalty`: false leaves conciseness out, so that 1 - coeff is the most.
     """
 
     needs = frozenset({"retrieved_contexts", "response"})
     most = 6
 
+    length_penalty: bool = True
     coeff: float = 0.5
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
@@ -401,7 +416,7 @@ class SummarizationScore(RagasV01):
         yes = sum(answer == "1" for answer in answers)
         coverage, conciseness = yes / len(answers), 1 - min(len(summary), len(text)) / (len(text) + _EPSILON)
         return Score(
-            coverage * (1 - self.coeff) + conciseness * self.coeff,
+            coverage * (1 - self.coeff) + (conciseness * self.coeff if self.length_penalty else 0.0),
             evidence=tuple(Evidence(EvidenceTarget.TEXT, 0, read.reply.verdict) for read in (named, made, given)),
             counts={"keyphrases": len(phrases), "questions": len(questions), "answers": len(answers), "yes": yes},
             flags=tuple(flags),

@@ -9,6 +9,7 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -293,6 +294,16 @@ class AnswerAccuracy(Rated):
         return self.outcome(panel, scores, evidence, {})
 
 
+class Strategy(StrEnum):
+    """The text that a context is compared with."""
+
+    AUTO = "auto"
+    """The reference, or the response where the reference is missing or blank."""
+    REFERENCE_BASED = "reference_based"
+    """As `auto`: it falls back to the response too."""
+    RESPONSE_BASED = "response_based"
+
+
 def _relevant(value: object) -> bool:
     return flag_or_none(fields_of(value), "relevant") or False
 
@@ -310,7 +321,8 @@ class ContextPrecision(ScoresEmpty):
 
     No epsilon. All contexts are judged side by side. A call that fails means "not relevant", flagged, so a model that
     always fails scores 0 and still counts.
-    A context is judged against the reference, or the response if the reference is missing or blank.
+
+    - `evaluation_strategy`: what a context is judged against, see `Strategy`.
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_precision"
@@ -328,10 +340,13 @@ class ContextPrecision(ScoresEmpty):
     most = 0
     each_context = 1
 
+    evaluation_strategy: Strategy = Strategy.AUTO
+
     def judged(self, sample: Sample, panel: Panel) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
         reference = sample.reference or ""
-        against, text = ("reference", reference) if reference.strip() else ("response", sample.require("response"))
+        by_reference = self.evaluation_strategy is not Strategy.RESPONSE_BASED and reference.strip()
+        against, text = ("reference", reference) if by_reference else ("response", sample.require("response"))
         shared = {"user_input": user_input, against: text}
         template = json_template(f"context_precision.{against}", '{"relevant": true}', _relevant)
         asked = [(role, {**shared, "context": each.text}) for each in contexts for role in self.names]
