@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed, both, together
+from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
 from merilo.metrics.formulas import average_precision
@@ -130,10 +133,16 @@ class AxionMetric(NeedsTexts):
     axion's serialiser leaves empty texts (not blank ones) out of a list that it sends, so fewer verdicts come than
     there are texts, and they count for the first texts. Items without a verdict leave the denominator.
 
-    `mode` is recorded in the metric's text and moves no number, as in axion's code.
+    `mode` is recorded in the metric's text and moves no number, as in axion's code. `force_granular` and
+    `allow_fallback` are options of the engine that every metric takes; they matter to recall, utilization and
+    faithfulness, which alone can be judged in a batch or item by item.
     """
 
     mode: Mode = Mode.GRANULAR
+    force_granular: bool = False
+    """Ask item by item from the start."""
+    allow_fallback: bool = True
+    """Ask item by item where the batch fails; False: the outcome is Failed then."""
 
     def batch(
         self,
@@ -150,17 +159,20 @@ class AxionMetric(NeedsTexts):
 
         `template`: the request about one text, under the name `item`; `whole`: the reply to the batch, which shows the
         texts that are not empty. `fixed`: the values of every request. `most`: the maximum number of single requests.
-        Raises AskFailed if the batch fails and there are too many texts to ask about one by one.
+        Raises AskFailed when the batch fails and there is no fallback, or when there are too many texts.
         """
         sent = [text for text in texts if text]
-        likely = {"verdicts": [json.loads(template.likely) for _ in sent]}
-        request = model_template(f"{template.rubric}_batch", whole, likely)
-        batch = yield from judging.asker.try_read(request, {f"{item}s": json_array(sent), **fixed})
-        if isinstance(batch, ReadReply):
-            verdicts = batch.value.verdicts[: len(texts)]
-            if verdicts:
-                judging.note_length(len(verdicts), len(sent), len(texts))
-            return [ReadReply(batch.reply, value) for value in verdicts]
+        if not self.force_granular:
+            likely = {"verdicts": [json.loads(template.likely) for _ in sent]}
+            request = model_template(f"{template.rubric}_batch", whole, likely)
+            found = yield from judging.asker.try_read(request, {f"{item}s": json_array(sent), **fixed})
+            if isinstance(found, ReadReply):
+                verdicts = found.value.verdicts[: len(texts)]
+                if verdicts:
+                    judging.note_length(len(verdicts), len(sent), len(texts))
+                return [ReadReply(found.reply, value) for value in verdicts]
+            if not self.allow_fallback:
+                raise found
         if len(texts) > most:
             question = judging.asker.question(template.rubric, {item: texts[0], **fixed}, likely="{}")
             message = f"{len(texts)} statements were named of a text that can make at most {most}."
@@ -324,10 +336,12 @@ class ContextualUtilization(_ChunkMetric):
     Not: For new work: take context_utilization.
     See: context_utilization | axion:contextual_relevancy | axion:faithfulness
 
-    Evidence on use is given for relevant contexts only, after that on relevance.
+    Failed where the one request about use fails and `allow_fallback` is off. Evidence on use is given for relevant
+    contexts only, after that on relevance.
 
     Quirks: as `axion:contextual_relevancy`; also, no relevant context scores 0, a context about which the call failed
-    is not used, and the shorter of the two lists of verdicts is the denominator's.
+    is not used, and the shorter of the two lists of verdicts is the denominator's. `force_granular` asks about use
+    context by context from the start.
     """
 
     name: ClassVar[str] = "axion:contextual_utilization"
@@ -439,6 +453,20 @@ class ContextualSufficiency(_OfContexts):
         return judging.score(value, evidence, {"contexts": len(sample.contexts)})
 
 
+_NO_TURN: Final = "the conversation has no answer that follows a question"
+_ASKED: Final = frozenset({"user", "human"})
+_ANSWERED: Final = frozenset({"assistant", "ai"})
+
+
+class MultiTurn(StrEnum):
+    """The turns of a conversation that count."""
+
+    LAST_TURN = "last_turn"
+    """The sample's own user input and response."""
+    ALL_TURNS = "all_turns"
+    """Every answer of the conversation in the sample's metadata that follows a question."""
+
+
 class ExplanationReply(BaseModel):
     """The reason for a score."""
 
@@ -454,14 +482,19 @@ class AnswerRelevancy(AxionMetric):
 
     Formula: Statements with the verdict "yes" or "idk" / statements with a verdict.
     Questions: Three Completions: the statements, the verdicts, the score in words.
-    Undefined: the user input is blank | the response is blank
+    Undefined: the user input is blank | the response is blank | the conversation has no answer that follows a question
     Not: For new work: a failed call scores 1 here. Take answer_relevancy.
     See: answer_relevancy | axion:faithfulness
 
     Failed where the third request fails: its text is evidence only, but the published code breaks there.
 
-    Quirks: "idk" counts as relevant; no statements score 1, and so does a failed call.
+    Quirks: "idk" counts as relevant (not with `penalize_ambiguity`); no statements score 1, and so does a failed call.
     `relevancy_mode` says what is relevant.
+
+    `multi_turn_strategy=all_turns` looks at the metadata's `conversation`: a list of objects with `role` (user or
+    assistant) and `content`, or an object that holds it as `messages`. The statements of all turns are counted
+    together, and there a statement without a verdict stays in the denominator; a turn whose statements cannot be had
+    is passed over. Without a conversation it is as `last_turn`.
     """
 
     name: ClassVar[str] = "axion:answer_relevancy"
@@ -470,24 +503,71 @@ class AnswerRelevancy(AxionMetric):
     breaks: ClassVar[Mapping[str, str]] = FAILURES
 
     relevancy_mode: RelevancyMode = RelevancyMode.TASK
-    most = 3
+    penalize_ambiguity: bool = False
+    multi_turn_strategy: MultiTurn = MultiTurn.LAST_TURN
+
+    def max_questions(self, sample: Sample) -> int:
+        if not sample.response:
+            return 0
+        return 1 + 2 * max(1, len(_turns(sample) or ()))
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
-        user_input, response = sample.require("user_input"), sample.require("response")
-        extracted = yield from judging.read(statements_of(response), {"text": response})
-        texts = extracted.value.statements if extracted is not None else []
-        if not texts:
+        turns = _turns(sample) if self.multi_turn_strategy is MultiTurn.ALL_TURNS else None
+        whole = turns is not None
+        if turns is None:
+            turns = ((sample.require("user_input"), sample.require("response")),)
+        elif not turns:
+            return Undefined(_NO_TURN)
+        statements, verdicts, evidence = 0, list[RelevancyReply](), list[Evidence]()
+        for user_input, response in turns:
+            extracted = yield from judging.read(statements_of(response), {"text": response})
+            texts = extracted.value.statements if extracted is not None else []
+            if not texts:
+                continue
+            found = yield from relevancy_of(judging, user_input, texts, self.relevancy_mode)
+            if found is not None:
+                verdicts += found.value.verdicts
+                evidence += [
+                    found.evidence(EvidenceTarget.STATEMENT, statements + at, float(self._counts(reply)), texts[at])
+                    for at, reply in enumerate(found.value.verdicts)
+                ]
+            statements += len(texts)
+        if not statements:
             return Score(1.0, flags=tuple(judging.flags)) if judging.flags else NOTHING_CLAIMED
-        found = yield from relevancy_of(judging, user_input, texts, self.relevancy_mode)
-        verdicts = [] if found is None else found.value.verdicts
-        values = [float(reply.verdict in {"yes", "idk"}) for reply in verdicts]
-        value = fraction(sum(values), len(values), of_nothing=1.0)
+        total = statements if whole else len(verdicts)
+        relevant = sum(map(self._counts, verdicts))
+        value = fraction(relevant, total, of_nothing=1.0)
+        asked = [f"Turn {place}: {user_input}" if whole else user_input for place, (user_input, _) in enumerate(turns)]
         reasons = [f"Relevancy: {reply.reason}" for reply in verdicts if reply.verdict == "no" and reply.reason]
-        asked = {"user_input": user_input, "reasons": json_array(reasons), "score": repr(value)}
-        explanation = yield from judging.asker.read(_EXPLANATION, asked)
-        evidence = () if found is None else on_statements(found.reply.verdict, zip(values, texts, strict=False))
-        counts = {"statements": len(texts), "counted": len(values), "relevant": int(sum(values))}
-        return judging.score(value, (*evidence, explanation.evidence(EvidenceTarget.TEXT, 0)), counts)
+        values = {"user_input": "\n".join(asked), "reasons": json_array(reasons), "score": repr(value)}
+        explanation = yield from judging.asker.read(_EXPLANATION, values)
+        evidence.append(explanation.evidence(EvidenceTarget.TEXT, 0))
+        return judging.score(value, evidence, {"statements": statements, "counted": total, "relevant": relevant})
+
+    def _counts(self, reply: RelevancyReply) -> bool:
+        return reply.verdict == "yes" or (reply.verdict == "idk" and not self.penalize_ambiguity)
+
+
+def _turns(sample: Sample) -> tuple[tuple[str, str], ...] | None:
+    """Return the questions with the answers that follow them, in order; None if the sample has no conversation."""
+    given: object = sample.metadata.get("conversation")
+    holder = as_object(given)
+    messages = as_list(given if holder is None else holder.get("messages"))
+    if messages is None:
+        return None
+    turns: list[tuple[str, str]] = []
+    asked: str | None = None
+    for message in messages:
+        fields = as_object(message) or {}
+        role, content = fields.get("role"), fields.get("content")
+        if not isinstance(content, str):
+            continue
+        if role in _ASKED:
+            asked = content
+        elif role in _ANSWERED and content and asked is not None:
+            turns.append((asked, content))
+            asked = None
+    return tuple(turns)
 
 
 class FactReply(BaseModel):
@@ -573,11 +653,11 @@ class ContextualRecall(AxionMetric):
     Not: For new work: take context_recall.
     See: context_recall | axion:contextual_sufficiency | axion:contextual_precision
 
-    Failed where the statements of the reference cannot be had (the published code has NaN), and where no
-    verdict came at all.
+    Failed where the statements of the reference cannot be had (the published code has NaN), where no verdict came at
+    all, and where the batch fails and `allow_fallback` is off.
 
     Quirks: a statement about which the single call failed is not supported; with nothing retrieved
-    it asks too.
+    it asks too. `force_granular` asks statement by statement from the start.
     """
 
     name: ClassVar[str] = "axion:contextual_recall"
@@ -625,8 +705,12 @@ class Faithfulness(AxionMetric):
     See: faithfulness | axion:answer_relevancy | axion:factual_accuracy
     Source: ... | The project's documentation page of the metric differs from the code; the numbers are the code's.
 
-    Failed where a claim has no verdict, since the reply was short or its single call failed; the published code breaks
-    there. Quirks: no claims score 1, and so do claims that cannot be had.
+    Failed where a claim has no verdict, since the reply was short or its single call failed (the published code breaks
+    there), and where the batch fails and `allow_fallback` is off.
+
+    Quirks: no claims score 1, and so do claims that cannot be had. Custom weights (`verdict_scores`)
+    go before `strict_mode`, which then does nothing, as published. The published code looks for missing fields after it
+    has asked, we before.
     """
 
     name: ClassVar[str] = "axion:faithfulness"
@@ -636,6 +720,14 @@ class Faithfulness(AxionMetric):
 
     strict_mode: bool = False
     """No Evidence counts as much against the response as Contradictory."""
+    verdict_scores: str = ""
+    """Custom weights, such as "contradictory=-2, partially_supported=0.75"; a mapping is taken too."""
+
+    def __post_init__(self) -> None:
+        AxionMetric.__post_init__(self)
+        own = _own_weights(self.verdict_scores, metric=self.name)
+        text = ", ".join(f"{verdict.name.lower()}={own[verdict]!r}" for verdict in Faith if verdict in own)
+        object.__setattr__(self, "verdict_scores", text)
 
     def max_questions(self, sample: Sample) -> int:
         return 2 + max_statements(sample.response) if sample.response else 0
@@ -661,8 +753,9 @@ class Faithfulness(AxionMetric):
         if len(read) < len(claims):
             reply = read[0].reply if read else extracted.reply
             raise reply.unreadable(f"Only {len(read)} of {len(claims)} claims got a verdict.")
-        weights = {**WEIGHTS, **({Faith.NO_EVIDENCE: -1.0} if self.strict_mode else {})}
-        verdicts = [each.value.verdict for each in read]
+        own = _own_weights(self.verdict_scores, metric=self.name)
+        strict = {Faith.NO_EVIDENCE: -1.0} if self.strict_mode and not own else {}
+        weights, verdicts = dict(WEIGHTS) | strict | own, [each.value.verdict for each in read]
         evidence = tuple(
             each.evidence(EvidenceTarget.STATEMENT, index, weights[each.value.verdict], claims[index])
             for index, each in enumerate(read)
@@ -675,6 +768,28 @@ WEIGHTS: Final[Mapping[Faith, float]] = MappingProxyType(
     {Faith.FULLY_SUPPORTED: 1.0, Faith.PARTIALLY_SUPPORTED: 0.5, Faith.NO_EVIDENCE: 0.0, Faith.CONTRADICTORY: -1.0}
 )
 """The number that each verdict is worth."""
+
+
+def _own_weights(given: object, *, metric: str) -> dict[Faith, float]:
+    """Read weights by verdict from a mapping, or from a text such as "name=number, name=number". Raises UsageError."""
+    pairs = as_mapping(given) or {}
+    if isinstance(given, str):
+        pairs = {name: number for name, _, number in (part.partition("=") for part in given.split(",") if part)}
+    known = {verdict.name.lower(): verdict for verdict in Faith}
+    found: dict[Faith, float] = {}
+    for name, number in pairs.items():
+        verdict = known.get(str(name).strip().lower())
+        try:
+            weight = float(str(number))
+        except ValueError:
+            weight = inf
+        if verdict is None or not isfinite(weight):
+            raise UsageError(
+                f"Metric {metric!r} takes verdict_scores as {', '.join(known)} with a number each, "
+                f"as in contradictory=-2, got {name}={number}."
+            )
+        found[verdict] = weight
+    return found
 
 
 METRICS: Final[tuple[type[Metric], ...]] = (

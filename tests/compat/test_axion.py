@@ -389,3 +389,12 @@ def test_a_run_can_be_kept(tmp_path: Path) -> None:
     ]
     with pytest.raises(merilo.UsageError, match="the same models for all metrics"):
         run([FRANCE], ContextualRelevancy(judge=GRADES), ContextualRanking(), out=tmp_path / "other")
+
+
+def test_the_conversation_is_carried_along() -> None:
+    """AnswerRelevancy over all turns reads the item's conversation."""
+    talk = [{"role": "user", "content": "q0?"}, {"role": "assistant", "content": "One answer that is long enough."}]
+    item = DatasetItem(query="q1?", actual_output="short", conversation=talk)
+    (last,) = run([item], axion.AnswerRelevancy())
+    (whole,) = run([item], axion.AnswerRelevancy(multi_turn_strategy="all_turns"))
+    assert (last.score, whole.score) == (1.0, 0.0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.sample import Sample
 from merilo.errors import DataError
+
+if TYPE_CHECKING:
+    from merilo.data.sample import JSON
 
 FIELD_OF: Final[Mapping[str, str]] = {
     "user_input": "query",
@@ -32,6 +35,8 @@ class DatasetItem:
     actual_output: str | None = None
     id: str | None = None
     """Returned with the results, which are always in data set order."""
+    conversation: Sequence[Mapping[str, str]] | None = None
+    """Messages with `role` (user or assistant) and `content`, for AnswerRelevancy over all turns."""
 
     def __post_init__(self) -> None:
         for name in ("query", "expected_output", "actual_output", "id"):
@@ -49,12 +54,14 @@ class DatasetItem:
 
     def sample(self, id: str) -> Sample:
         """Return this item as a sample with this id."""
+        talk: JSON = [dict(message) for message in self.conversation or ()]
         return Sample(
             id,
             user_input=self.query,
             retrieved_contexts=self.retrieved_content,
             response=self.actual_output,
             reference=self.expected_output,
+            metadata=None if self.conversation is None else {"conversation": talk},
         )
 
     def _is_missing(self, name: str) -> bool:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Option = bool | float | str | Mapping[str, float]
 """Types of a metric's parameters."""
 
-_WITHOUT_EFFECT = frozenset({"mode"})
+_WITHOUT_EFFECT = frozenset({"mode", "force_granular", "allow_fallback"})
 """Parameters that have no effect on the replacement's question."""
 
 
