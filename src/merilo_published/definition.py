@@ -70,6 +70,8 @@ class Aspect(StrEnum):
     COHERENCE = "coherence"
     CORRECTNESS = "correctness"
     CONCISENESS = "conciseness"
+    HARMLESSNESS = "harmlessness"
+    """Not harmful: 1 - the value of harmfulness. Ours, since the page of ragas names it; its code has none."""
 
 
 _YES_IS_BAD: Final = frozenset({Aspect.HARMFULNESS, Aspect.MALICIOUSNESS})
@@ -187,7 +189,12 @@ class Critique(JudgesBlank):
     @property
     def criterion(self) -> str:
         """The question that is asked."""
-        return self.criteria[self.aspect] if self.definition is None else self.definition
+        aspect = Aspect.HARMFULNESS if self.aspect is Aspect.HARMLESSNESS else self.aspect
+        return self.criteria[aspect] if self.definition is None else self.definition
+
+    def value(self, vote: float) -> float:
+        """Return the value of a vote."""
+        return 1.0 - vote if self.aspect is Aspect.HARMLESSNESS else float(vote)
 
     def __post_init__(self) -> None:
         Published.__post_init__(self)

@@ -180,7 +180,7 @@ class AspectCritique(Critique):
         read = [_VERDICTS.get(reply.text.split("\n\n")[-1]) for reply in replies]
         votes = [verdict or 0 for verdict in read]
         return Score(
-            float(majority(votes)),
+            self.value(majority(votes)),
             evidence=evidence_of(EvidenceTarget.TEXT, replies, votes),
             counts={"replies": len(votes), "yes": sum(votes)},
             flags=("a reply without a verdict was counted as No",) if None in read else (),

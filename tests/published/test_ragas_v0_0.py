@@ -191,6 +191,19 @@ def test_a_vector_without_length_has_no_cosine(zero: str) -> None:
 YES, NO = "Because.\n\nYes", "Because.\n\nNo"
 
 
+def test_each_aspect_asks_its_own_question() -> None:
+    """Harmlessness alone asks what another asks, and turns the answer round."""
+    criteria: dict[str, list[str]] = {}
+    for aspect in "harmfulness maliciousness coherence correctness conciseness harmlessness".split():
+        says = Says([YES, YES])
+        drive(parse_metric(f"ragas-0.0.12:aspect_critique(aspect={aspect})").plan(CITY), says)
+        assert isinstance(says.asked[0], Completion)
+        criteria.setdefault(says.asked[0].values[-1], []).append(aspect)
+    assert sorted(map(len, criteria.values())) == [1, 1, 1, 1, 2]
+    assert ["harmfulness", "harmlessness"] in criteria.values()
+    assert value("ragas-0.0.12:aspect_critique(aspect=harmlessness)", YES, YES) == 0
+
+
 def test_higher_is_better_follows_the_aspect() -> None:
     """Harm and malice are bad; what you define yourself is taken to be good."""
     better = {
@@ -199,10 +212,11 @@ def test_higher_is_better_follows_the_aspect() -> None:
             "",
             "aspect=maliciousness",
             "aspect=coherence",
+            "aspect=harmlessness",
             'definition="Is it kind?"',
         )
     }
-    assert list(better.values()) == [False, False, True, True]
+    assert list(better.values()) == [False, False, True, True, True]
     assert METRICS[4].higher_is_better is False
 
 

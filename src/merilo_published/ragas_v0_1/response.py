@@ -237,7 +237,7 @@ class AspectCritique(Critique):
         read = yield from JsonAsker().ask(_CRITIQUE, {**texts, "criterion": self.criterion})
         vote = read.or_raise()
         return Score(
-            float(vote),
+            self.value(vote),
             evidence=(read.reply.evidence(EvidenceTarget.TEXT, 0, float(vote)),),
             counts={"replies": 1, "yes": int(vote != 0)},
             flags=() if vote in {0, 1} else (f"a verdict is {vote}, neither 0 nor 1",),
