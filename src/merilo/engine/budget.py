@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil, floor, inf, log10
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from merilo.engine.amounts import charged_tokens, charged_tokens_of
 from merilo.engine.rate_limits import PRICED
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 Unanswered = Literal["charged", "free"]
 """Treatment of requests that were sent and got no usable reply: charged, or free."""
-
-SharedLimit = Literal["max_cost_usd", "max_requests"]
-"""A limit of a run directory, which may be shared with others."""
-Grant: TypeAlias = "Callable[[SharedLimit, float, float], float]"
-"""Returns the part of a shared limit that a run directory may use, from what it has used and what more it needs."""
 
 _ROUNDING = 1e-9
 _CENT = 0.01
@@ -124,7 +119,7 @@ class Reached:
     """The reason why no more requests are sent."""
 
     sentence: str
-    limit: SharedLimit | None = None
+    limit: Literal["max_cost_usd", "max_requests"] | None = None
     """The limit of the run directory that was reached; None if it was another one, such as the time limit."""
     used: float = 0.0
     """The amount of the limit that is used, in USD or requests."""
@@ -161,18 +156,12 @@ class Spending:
         ledger: Ledger | None = None,
         *,
         elsewhere: Balance | None = None,
-        grant: Grant | None = None,
     ) -> None:
-        """`elsewhere`: what other run directories have spent of the same budget.
-
-        `grant`: grants this run directory parts of a budget that it shares with runs in other processes.
-        """
+        """`elsewhere`: what other run directories have spent of the same budget."""
         self.needs_price = budget.max_cost_usd is not None
         self.ledger = ledger or Ledger()
         self._elsewhere = elsewhere or Balance()
         self._budget = budget
-        self._grant = grant
-        self._granted: dict[SharedLimit, float] = {}
         self.price = price
         self._where = "by these runs" if self._elsewhere.requests else "in this run directory"
         self._earlier = self.ledger.requests
@@ -272,25 +261,15 @@ class Spending:
             return BudgetRefusal(BudgetDecision.OVER, self.time_limit_message)
         if free:
             return None
-        if (most := budget.max_requests) is not None:
-            limit = most if self._grant is None else self._part("max_requests", self.requests, 1)
-            if self.requests >= limit:
-                return BudgetRefusal(BudgetDecision.OVER, self.requests_reached)
+        if (most := budget.max_requests) is not None and self.requests >= most:
+            return BudgetRefusal(BudgetDecision.OVER, self.requests_reached)
         if budget.max_cost_usd is None:
             return None
         used, limit = self.cost_usd + self.unanswered_usd, budget.max_cost_usd
-        if self._grant is not None:
-            limit = self._part("max_cost_usd", used, self._reserved_usd + cost_usd)
         left = limit * (1 + _ROUNDING) - used - cost_usd
         if left < 0:
             return BudgetRefusal(BudgetDecision.EXPENSIVE)
         return BudgetRefusal(BudgetDecision.LATER) if self._reserved_usd > left else None
-
-    def _part(self, name: SharedLimit, used: float, more: float) -> float:
-        """Return the part of a shared limit that this run directory may use; ask for more if that is needed."""
-        if self._grant is not None and used + more > self._granted.get(name, 0.0):
-            self._granted[name] = self._grant(name, used, more)
-        return self._granted.get(name, 0.0)
 
     def charge(self, provider: Provider, request: Request, reply_tokens: int, *, priced: bool) -> Charge:
         """Return the charge for a request that is sent and not answered; `reply_tokens`: of its longest reply."""

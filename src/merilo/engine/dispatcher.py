@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from merilo.engine.budget import Grant, Pricer
+    from merilo.engine.budget import Pricer
     from merilo.engine.retries import Order, ReplyListener
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
@@ -40,19 +40,16 @@ class Dispatcher(QueueOwner):
         ledger: Ledger | None = None,
         elsewhere: Balance | None = None,
         price: Pricer = own_price,
-        grant: Grant | None = None,
         known: Mapping[str, Mapping[str, str]] | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`ledger` belongs to the run directory; `elsewhere` is what other directories have spent of the same budget.
 
-        `grant`: see `Spending`.
-
         `known` are the `adaptations` of an earlier part of the run, so that they need not be learnt again.
 
         `tell` is called once for each kind of problem that delays requests.
         """
-        spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere, grant=grant)
+        spending = Spending(budget or Budget(), price, ledger, elsewhere=elsewhere)
         super().__init__(limits or RequestLimits(), spending, known, tell)
         self._queues: dict[str, EndpointQueue] = {}
         self._queue_of: dict[int, EndpointQueue] = {}

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from math import floor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from grouping import grouped
-from hypothesis import given
-from hypothesis import strategies as st
 from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate import distributed
-from merilo.commands.evaluate.distributed import BlockResult, Blocks, Board, Used, planned_blocks
-from merilo.commands.evaluate.options import Limits, Options
+from merilo.commands.evaluate.distributed import BlockResult, Blocks, Board, planned_blocks
+from merilo.commands.evaluate.options import Limits, Options, Storage
 from merilo.commands.evaluate.ray_pool import Pool
-from merilo.engine.budget import Budget, BudgetDecision, Spending, own_price
 from merilo.engine.progress import Traffic
-from merilo.errors import DataError, LimitReached, ProviderDown
-from merilo.runs.ledger import Charge
+from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -33,6 +26,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.ray_pool import Work
     from merilo.judging.questions import Question
 
+RUNNER_OF = distributed.runner_of
 METRICS = ["context_relevance", "faithfulness"]
 
 
@@ -121,9 +115,28 @@ def test_a_killed_worker_costs_only_what_was_in_flight(tmp_path: Path) -> None:
     assert first.asked + 2 <= judge.asked <= first.asked + 4
 
 
+class Notes:
+    """A progress that collects its calls."""
+
+    def __init__(self) -> None:
+        self.done, self.notes, self.sent = 0, list[str](), 0
+
+    def begin(self, run: Path, samples: int) -> None:
+        self.path, self.samples = run, samples
+
+    def advance(self, samples: int) -> None:
+        self.done += samples
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self) -> None:
+        self.samples += 1_000
+
+
 def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
     """After three deaths without another sample done it ends with an error, so it cannot cost requests for ever."""
-    board = Board(Budget(), 2, {1: {"max_cost_usd": 0.0, "max_requests": 0.0}})
+    board = Board()
     assert board.begin(1) is None
     for done in (1, 2, 3, 4):  # each worker gets one sample further
         board.report(1, done, Traffic())
@@ -134,17 +147,34 @@ def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> Non
     assert "The worker of shard 1 died 3 times in a row" in result.error
 
 
+def test_a_block_that_is_stopped_has_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the error of the block that stopped the others is the one that is raised."""
+    monkeypatch.setattr(distributed, "_REPORT_S", 0.0)
+    board = Board()
+    judge = merilo.ScriptedJudge.by(lambda question: board.stop() or verdict_for(question), version="1")
+    options = Options(metrics="context_relevance", judge=judge, storage=Storage(cache=False))
+    blocks = Blocks(str(data(tmp_path, 9)), options, tmp_path, 1, 1, None)
+    assert blocks(1, lambda name, *args: getattr(board, name)(*args)) == BlockResult()
+
+
+def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
+    """The driver's progress begins and ends once, with the run's own directory and all samples."""
+    progress = Notes()
+    evaluated(data(tmp_path, 9), tmp_path / "many", Judge(), runner="ray", workers=1, progress=progress)
+    assert (progress.path, progress.samples, progress.done) == (tmp_path / "many", 1_009, 9)
+
+
 def test_a_limit_stops_all_workers_and_a_higher_one_resumes(tmp_path: Path) -> None:
-    """LimitReached names the spending of all; no request is sent above it, and the resumed run has equal bytes."""
+    """Each shard has an equal part; no request is sent above it, and the resumed run has equal bytes."""
     path = data(tmp_path, 8)
     calls = Calls()
     options: dict[str, Any] = {"metrics": ["context_relevance"], "judge": calls, "cache": False}
     merilo.evaluate(path, **grouped(out=tmp_path / "one", **options))
     total, calls.asked = calls.asked, 0
     ray: dict[str, Any] = {"out": tmp_path / "many", "runner": "ray", "workers": 2}
-    with pytest.raises(LimitReached, match=r"Limit of 5 requests reached .* 5 sent by these runs"):
-        merilo.evaluate(path, **grouped(max_requests=5, **options, **ray))
-    assert calls.asked == 5
+    with pytest.raises(LimitReached, match=r"A shard reached its part of a limit: Limit of 1 request"):
+        merilo.evaluate(path, **grouped(max_requests=8, **options, **ray))
+    assert calls.asked == 8
     assert merilo.evaluate(path, **grouped(max_requests=1_000, **options, **ray)).complete
     assert calls.asked == total
     assert same(tmp_path / "one", tmp_path / "many")
@@ -183,6 +213,28 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shard": "1/2"}, "--shard cannot be combined with --runner"),
+        ({"workers": 0}, "workers must be from 1 to 1e"),
+    ],
+)
+def test_options_that_workers_cannot_use_are_refused(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the option, before a worker is started."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        merilo.evaluate(data(tmp_path, 3), **grouped(runner="ray", **options))
+
+
+def test_records_in_memory_are_refused() -> None:
+    """Records in memory are a UsageError, because workers read the data from a file."""
+    with pytest.raises(UsageError, match="Give the path of a file"):
+        merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), limits={"runner": "ray"})
+
+
 def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
     """The run of memory://bucket/data.jsonl has the bytes of that of the file, also when it is repeated."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
@@ -214,7 +266,7 @@ def test_blocks_are_planned_once(samples: int, workers: int, names: list[str], b
 
 def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
     """The board adds the requests of a worker that died to those of the one that resumes its block."""
-    board = Board(Budget(), 2, {})
+    board = Board()
     assert board.begin(1) is None
     assert board.report(1, 5, Traffic(sent=7, in_flight=2, cost_usd=0.5))
     assert board.begin(1) is None
@@ -228,62 +280,30 @@ def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
 
 
 def test_each_worker_has_its_part_of_a_rate(tmp_path: Path) -> None:
-    """And all of the concurrency, which is a limit of each process."""
-    options = Options(limits=Limits(requests_per_minute=60, tokens_per_minute=1_000, concurrency=3))
+    """And all of the concurrency, which is a limit of each process. Each block has its part of the other limits."""
+    options = Options(
+        limits=Limits(requests_per_minute=60, tokens_per_minute=1_000, concurrency=3, max_requests=40, max_cost_usd=8.0)
+    )
     limits = Blocks("data.jsonl", options, tmp_path, 16, 4, None)._limits
     assert (limits.requests_per_minute, limits.tokens_per_minute, limits.concurrency) == (15, 250, 3)
+    assert (limits.max_requests, limits.max_cost_usd) == (2, 0.5)
 
 
-calls = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(0, 30), st.integers(1, 20), st.booleans()), min_size=1, max_size=60
-)
+def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Ray, the message names the package to install."""
+
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr("merilo.extras.import_module", missing)
+    with pytest.raises(UsageError, match=r"--runner ray needs ray, .* pip install 'merilo\[ray\]'"):
+        RUNNER_OF(Options(limits=Limits(runner="ray")))
 
 
-@given(limit=st.integers(0, 400), workers=st.integers(1, 8), asked=calls)
-def test_the_sum_of_grants_never_exceeds_the_limit(
-    limit: int, workers: int, asked: list[tuple[int, int, int, bool]]
-) -> None:
-    """The sum stays below the limit for any requests, uses and returns. A request that fits is granted."""
-    board = Board(Budget(max_requests=limit), workers, {})
-    used, granted = dict.fromkeys(range(1, 5), 0), dict.fromkeys(range(1, 5), 0.0)
-    for holder, use, more, gives_back in asked:
-        used[holder] = min(used[holder] + use, floor(granted[holder]))
-        left = limit - sum(granted.values()) + granted[holder] - used[holder]
-        granted[holder] = board.grant(holder, "max_requests", used[holder], more)
-        assert sum(granted.values()) <= limit
-        assert (granted[holder] >= used[holder] + more) is (left >= more)
-        if gives_back:
-            board.finish(holder, {"max_requests": used[holder], "max_cost_usd": 0.0})
-            granted[holder] = used[holder]
-
-
-def test_what_was_used_before_counts() -> None:
-    """An evaluation that is resumed has only the rest of its limit."""
-    before: dict[int, Used] = {n: {"max_cost_usd": usd, "max_requests": 1.0} for n, usd in ((1, 0.6), (2, 0.3))}
-    board = Board(Budget(max_cost_usd=1.0), 2, before)
-    assert board.grant(3, "max_cost_usd", 0.0, 0.2) == 0.0
-    assert board.status().refused == {"max_cost_usd": 0.2}
-    assert board.grant(3, "max_cost_usd", 0.0, 0.1) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("limits", [{"max_requests": 40}, {"max_cost_usd": 0.04}])
-def test_spending_of_several_processes_stops_at_the_shared_limit(limits: dict[str, Any]) -> None:
-    """Four run directories, each with its own account, together send exactly what the limit allows."""
-    budget = Budget(**limits)
-    board = Board(budget, 4, {})
-    accounts = [Spending(budget, own_price, grant=partial(board.grant, number)) for number in range(4)]
-    requests, open_accounts = 0, list(accounts)
-    while open_accounts:
-        account = random.Random(requests).choice(open_accounts)
-        if (refusal := account.check(0.001)) is not None:
-            assert refusal.limited in {BudgetDecision.OVER, BudgetDecision.EXPENSIVE}
-            open_accounts.remove(account)
-            continue
-        entry = account.begin(0.001, Charge(1, 0, 0.001))
-        account.ledger.replied(entry, Charge(1, 1, 0.001))
-        account._release(0.001)
-        requests += 1
-    assert requests == 40
+def test_an_unknown_runner_is_refused() -> None:
+    """The message for an unknown runner names the one that exists."""
+    with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
+        RUNNER_OF(Options(limits=Limits(runner="dask")))
 
 
 def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import partial, reduce
-from math import floor
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.cancellation import in_thread
 from merilo.commands.blocking import run_blocking
@@ -26,16 +25,15 @@ from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.merge.run import merge_runs
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord
-from merilo.engine.budget import Budget, SharedLimit, Spending, check_prices
+from merilo.engine.budget import check_prices
 from merilo.engine.progress import ProgressDispatcher, Traffic
 from merilo.errors import DataError, LimitReached, MeriloError, ProviderDown, RunError, UsageError
 from merilo.numbers import count
-from merilo.runs.directory import balance_in, run_directory
+from merilo.runs.directory import run_directory
 from merilo.runs.files import MANIFEST, RunLock
-from merilo.runs.ledger import Balance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from os import PathLike
 
     from merilo.commands.evaluate.options import Limits, Options
@@ -49,17 +47,12 @@ BLOCKS_PER_WORKER: Final = 4
 """More blocks would leave workers idle for less time at the end of a run, but each block reads the whole data."""
 _DEATHS: Final = 3
 """Workers that may die on one block in a row without another sample done; more would only cost requests."""
-_GRANT: Final = 0.01
-"""Maximum fraction of a limit that all parts together may exceed the immediate need by."""
-_ROUNDING: Final = 1e-9
 _POLL_S: Final = 0.5
 """Seconds between two updates of the progress."""
 _REPORT_S: Final = 1.0
 """Seconds between two reports of a worker."""
 _STOPPING_S: Final = 30.0
 """Seconds to wait for the workers to store what is in flight after a cancellation."""
-Used: TypeAlias = dict[SharedLimit, float]
-"""The amount of each limit that a block has used."""
 _CACHE: Final = "cache.sqlite"
 _ERRORS: Final = {each.__name__: each for each in (DataError, ProviderDown, RunError, UsageError)}
 
@@ -146,6 +139,8 @@ class BlockResult(NamedTuple):
     """The error that ended it; empty if it is complete, was stopped or reached a limit."""
     kind: str = ""
     """The class of the error."""
+    stopped: str = ""
+    """The limit that it reached, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +167,15 @@ class Blocks:
         """The run directories of the blocks."""
         return [self.directory / f"{block}-of-{self.of}" for block in self.all]
 
-    def used(self, block: int) -> Used:
-        """Return what the run of a block counts against its limits."""
-        budget = self.options.limits.budget
-        spending = Spending(budget, self.options.price, elsewhere=balance_in(self.paths[block - 1]))
-        return {"max_cost_usd": spending.cost_usd + spending.unanswered_usd, "max_requests": spending.requests}
-
     @property
     def _limits(self) -> Limits:
-        """The limits of one worker, which has its part of each rate."""
+        """The limits of one block, which has an equal part of each limit; a worker has its part of each rate."""
         limits = self.options.limits
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         return replace(
             limits,
+            max_cost_usd=None if limits.max_cost_usd is None else limits.max_cost_usd / self.of,
+            max_requests=None if limits.max_requests is None else limits.max_requests // self.of,
             max_seconds=None if self.ends is None else max(0.0, self.ends - time.time()),
             requests_per_minute=None if requests is None else requests / self.workers,
             tokens_per_minute=None if tokens is None else tokens / self.workers,
@@ -199,14 +190,13 @@ class Blocks:
             reading=replace(self.options.reading, shard=f"{block}/{self.of}"),
             out=self.paths[block - 1],
             limits=self._limits,
-            grant=partial(call, "grant", block),
         )
         try:
-            return BlockResult(run_blocking(_Reports(call, block).complete(self.data, options)))
+            return run_blocking(_Reports(call, block).complete(self.data, options))
         except MeriloError as error:
             return BlockResult(error=str(error), kind=type(error).__name__)
         finally:
-            call("finish", block, self.used(block))
+            call("finish", block)
 
 
 class _Reports:
@@ -221,14 +211,15 @@ class _Reports:
         self._task: asyncio.Task[Run] | None = None
         self._stopped = False
 
-    async def complete(self, data: str, options: Options) -> bool:
-        """Evaluate a block; return True if it is complete, False if a limit or the board stopped it."""
+    async def complete(self, data: str, options: Options) -> BlockResult:
+        """Evaluate a block until it is complete, or until a limit or the board stops it."""
         self._task = asyncio.ensure_future(run_evaluation(data, replace(options, progress=self)))
         try:
-            return (await self._task).complete
+            run = await self._task
+            return BlockResult(run.complete, stopped=str(run.usage.get("stopped") or ""))
         except asyncio.CancelledError:
             if self._stopped:
-                return False
+                return BlockResult()
             raise
 
     def begin(self, run: Path, samples: int) -> None:
@@ -266,19 +257,12 @@ class Status(NamedTuple):
     traffic: Traffic
     notes: tuple[str, ...]
     """Messages so far."""
-    refused: Mapping[SharedLimit, float]
-    """The smallest amount of each limit that was refused; empty if none was."""
 
 
 class Board:
-    """The state that the workers of one evaluation share: its limits, its progress, and the order to stop."""
+    """The state that the workers of one evaluation share: its progress, and the order to stop."""
 
-    def __init__(self, budget: Budget, workers: int, used: Mapping[int, Used]) -> None:
-        """`used`: the amounts of each limit that each block used in earlier calls."""
-        self._budget = budget
-        self._workers = workers
-        self._granted = {name: {block: each[name] for block, each in used.items()} for name in get_args(SharedLimit)}
-        self._refused: dict[SharedLimit, float] = {}
+    def __init__(self) -> None:
         self._done: Counter[int] = Counter()
         self._traffic: dict[int, Traffic] = {}
         self._ended: list[Traffic] = []  # of workers that died
@@ -288,7 +272,7 @@ class Board:
         self._stop = False
 
     def begin(self, block: int) -> BlockResult | None:
-        """Note that a block begins; return its result if it must not, after a stop, deaths of workers or at a limit."""
+        """Note that a block begins; return its result if it must not, after a stop or deaths of workers."""
         lived = block, self._done[block]
         if block in self._begun:
             self.note(f"The worker of shard {block} died. Another one resumes the shard.")
@@ -299,22 +283,7 @@ class Board:
             died = f"The worker of shard {block} died {_DEATHS} times in a row without another sample done."
             advice = "The logs of Ray have the reason. A frequent one is too little memory."
             return BlockResult(error=f"{died} {advice}", kind=RunError.__name__)
-        return BlockResult() if self._stop or self._refused else None
-
-    def grant(self, block: int, name: SharedLimit, used: float, more: float) -> float:
-        """See `Grant`. The sum of all parts never exceeds the limit; a part exceeds the immediate need by a little."""
-        limit: float | None = getattr(self._budget, name)
-        if limit is None:
-            return used + more
-        granted = self._granted[name]
-        granted[block] = own = max(granted.get(block, 0.0), used)
-        free, lacking = limit * (1 + _ROUNDING) - sum(granted.values()), used + more - own
-        if lacking > free:
-            self._refused[name] = min(more, self._refused.get(name, more))
-            return own
-        step = limit * _GRANT / self._workers
-        granted[block] = own = own + min(free, max(lacking, floor(step) if name == "max_requests" else step))
-        return own
+        return BlockResult() if self._stop else None
 
     def report(self, block: int, done: int, traffic: Traffic) -> bool:
         """Update the progress of a block; return False if its evaluation must stop."""
@@ -322,10 +291,8 @@ class Board:
         self._traffic[block] = traffic
         return not self._stop
 
-    def finish(self, block: int, used: Used) -> None:
-        """Note that a block ended. `used`: the amount of each limit that it used."""
-        for name, amount in used.items():  # what was granted and not used
-            self._granted[name][block] = amount
+    def finish(self, block: int) -> None:
+        """Note that a block ended."""
         self._begun.discard(block)
 
     def note(self, text: str) -> None:
@@ -339,7 +306,7 @@ class Board:
     def status(self) -> Status:
         """Return the state of all blocks."""
         traffic = reduce(_sum, [*self._ended, *self._traffic.values()], Traffic())
-        return Status(self._done.total(), traffic, tuple(self._notes), dict(self._refused))
+        return Status(self._done.total(), traffic, tuple(self._notes))
 
 
 def _sum(one: Traffic, other: Traffic) -> Traffic:
@@ -361,7 +328,7 @@ class _Driver:
         self._options = options
         self._progress = ProgressDispatcher(options.progress)
         self._pool: Pool | None = None
-        self._status = Status(0, Traffic(), (), {})
+        self._status = Status(0, Traffic(), ())
         self._noted = self._shown = 0
 
     async def run(self, start: Runner) -> Run:
@@ -393,8 +360,7 @@ class _Driver:
 
     def _run_blocks(self, start: Runner) -> list[BlockResult]:
         blocks, results = self._blocks, list[BlockResult]()
-        used = {block: blocks.used(block) for block in blocks.all}
-        with start(blocks, partial(Board, self._options.limits.budget, blocks.workers, used), blocks.workers) as pool:
+        with start(blocks, Board, blocks.workers) as pool:
             self._pool = pool
             for each in pool.results(blocks.all):
                 results.append(BlockResult(*each))
@@ -425,12 +391,6 @@ class _Driver:
                 raise _ERRORS.get(each.kind, MeriloError)(each.error)
         if len(results) == self._blocks.of and all(each.complete for each in results):
             return
-        refused, balance = self._status.refused, sum(map(balance_in, self._blocks.paths), Balance())
-        spending = Spending(self._options.limits.budget, self._options.price, elsewhere=balance)
-        reached = spending.time_limit_message
-        if "max_requests" in refused:
-            reached = spending.requests_reached
-        elif "max_cost_usd" in refused:
-            reached = spending.cost_reached(refused["max_cost_usd"])
+        stopped = next((f"A shard reached its part of a limit: {each.stopped}" for each in results if each.stopped), "")
         done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
-        raise LimitReached(f"{reached.sentence} {done}")
+        raise LimitReached(f"{stopped} In all, {done}".strip())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.data.load import Records
-    from merilo.engine.budget import Budget, Grant, Pricer, Unanswered
+    from merilo.engine.budget import Budget, Pricer, Unanswered
     from merilo.engine.progress import Progress
     from merilo.engine.rate_limits import RequestLimits
     from merilo.judges.base import JudgeLike
@@ -388,8 +388,6 @@ class Options:
     """Leave out metrics that cannot be computed, with the reason, instead of refusing them. Set by merilo only."""
     shared_with: tuple[Path, ...] = ()
     """Other run directories whose spending counts against the same limits. Set by merilo only."""
-    grant: Grant | None = None
-    """Grants parts of the limits that this run shares with runs in other processes. Set by merilo only."""
     first_draw: int = 0
     """Number of the first draw of each question; other draws are not answered from the cache. Set by merilo only."""
 

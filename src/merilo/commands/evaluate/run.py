@@ -238,7 +238,6 @@ class RunEvaluation:
             ledger=self._ledger,
             elsewhere=spent_elsewhere(self._options),
             price=self._options.price,
-            grant=self._options.grant,
             known=_earlier_adaptations(self._path),
             tell=self._progress.note,
         )
