@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +12,12 @@ from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate import distributed
-from merilo.commands.evaluate.distributed import BlockResult, Blocks, Board, planned_blocks
+from merilo.commands.evaluate.distributed import BlockResult, Blocks, planned_blocks
 from merilo.commands.evaluate.options import Limits, Options, Storage
-from merilo.commands.evaluate.ray_pool import Pool
-from merilo.engine.progress import Traffic
-from merilo.errors import DataError, LimitReached, ProviderDown, UsageError
+from merilo.errors import DataError, LimitReached, ProviderDown, RunError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from merilo.commands.evaluate.ray_pool import Work
@@ -35,25 +32,16 @@ class Killed(BaseException):
     """A worker was killed."""
 
 
-@contextmanager
-def here_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Generator[Pool]:
-    """A pool of one worker in this process, which runs each block again if it is killed."""
+def here_pool(work: Work, blocks: Iterable[int], workers: int) -> Iterator[object]:
+    """One worker in this process, which runs each block again if it is killed."""
     del workers
-    shared = make_shared()
-
-    def call(name: str, *args: object) -> object:
-        return getattr(shared, name)(*args)
-
-    def results(blocks: Iterable[int]) -> Iterator[object]:
-        for block in blocks:
-            while True:
-                try:
-                    yield work(block, call)
-                except Killed:
-                    continue
-                break
-
-    yield Pool(call, results)
+    for block in blocks:
+        while True:
+            try:
+                yield work(block)
+            except Killed:
+                continue
+            break
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +98,9 @@ def test_a_killed_worker_costs_only_what_was_in_flight(tmp_path: Path) -> None:
     first = Judge()
     evaluated(path, tmp_path / "one", first)
     judge = Judge(killed_at=(7, 15))
-    evaluated(path, tmp_path / "many", judge, runner="ray", workers=2, concurrency=1)
+    progress = Notes()
+    evaluated(path, tmp_path / "many", judge, runner="ray", workers=2, concurrency=1, progress=progress)
+    assert [text.partition(" died")[0] for text in progress.notes] == ["The worker of shard 1", "The worker of shard 2"]
     assert same(tmp_path / "one", tmp_path / "many")
     assert first.asked + 2 <= judge.asked <= first.asked + 4
 
@@ -135,26 +125,22 @@ class Notes:
 
 
 def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
-    """After three deaths without another sample done it ends with an error, so it cannot cost requests for ever."""
-    board = Board()
-    assert board.begin(1) is None
-    for done in (1, 2, 3, 4):  # each worker gets one sample further
-        board.report(1, done, Traffic())
-        assert board.begin(1) is None
-    assert board.begin(1) is None
-    blocks = Blocks("data.jsonl", Options(), tmp_path, 4, 2, None)
-    result = blocks(1, lambda name, *args: getattr(board, name)(*args))
-    assert "The worker of shard 1 died 3 times in a row" in result.error
+    """After ten deaths it ends with an error, so it cannot cost requests for ever; the next call begins at 0."""
+    judge = Judge(killed_at=tuple(range(1, 11)))
+    with pytest.raises(RunError, match=r"The worker of shard 1 died 10 times\."):
+        evaluated(data(tmp_path, 9), tmp_path / "many", judge, runner="ray", workers=2, concurrency=1)
+    assert judge.asked == 10
+    assert evaluated(data(tmp_path, 9), tmp_path / "many", judge, runner="ray", workers=2).complete
 
 
-def test_a_block_that_is_stopped_has_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the error of the block that stopped the others is the one that is raised."""
-    monkeypatch.setattr(distributed, "_REPORT_S", 0.0)
-    board = Board()
-    judge = merilo.ScriptedJudge.by(lambda question: board.stop() or verdict_for(question), version="1")
+def test_a_block_that_is_stopped_has_no_error(tmp_path: Path) -> None:
+    """So the error of the block that stopped the others is the one that is raised. Further blocks do not begin."""
+    judge = merilo.ScriptedJudge.by(lambda question: blocks.stop.touch() or verdict_for(question), version="1")
     options = Options(metrics="context_relevance", judge=judge, storage=Storage(cache=False))
     blocks = Blocks(str(data(tmp_path, 9)), options, tmp_path, 1, 1, None)
-    assert blocks(1, lambda name, *args: getattr(board, name)(*args)) == BlockResult()
+    found = blocks(1)
+    assert (found.complete, found.error) == (False, "")
+    assert blocks(1) == BlockResult()
 
 
 def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
@@ -262,21 +248,6 @@ def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
 def test_blocks_are_planned_once(samples: int, workers: int, names: list[str], blocks: int) -> None:
     """There are four blocks for each worker, none of them empty. A resumed evaluation keeps its number of blocks."""
     assert planned_blocks(samples, workers, names) == blocks
-
-
-def test_a_dead_worker_is_noted_and_its_traffic_counts() -> None:
-    """The board adds the requests of a worker that died to those of the one that resumes its block."""
-    board = Board()
-    assert board.begin(1) is None
-    assert board.report(1, 5, Traffic(sent=7, in_flight=2, cost_usd=0.5))
-    assert board.begin(1) is None
-    assert board.report(1, 3, Traffic(sent=4, in_flight=1, cost_usd=None))
-    status = board.status()
-    assert (status.done, status.traffic.sent, status.traffic.in_flight, status.traffic.cost_usd) == (5, 11, 1, None)
-    assert [text.partition(" died")[0] for text in status.notes] == ["The worker of shard 1"]
-    board.stop()
-    assert not board.report(1, 4, Traffic())
-    assert board.begin(2) == BlockResult()
 
 
 def test_each_worker_has_its_part_of_a_rate(tmp_path: Path) -> None:

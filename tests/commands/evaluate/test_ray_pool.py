@@ -19,8 +19,6 @@ from merilo.errors import MeriloError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from merilo.commands.evaluate.ray_pool import Call
-
 pytestmark = [
     pytest.mark.extras,
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed here"),  # it must not be imported first
@@ -61,34 +59,30 @@ def files_of(pid: int) -> Iterator[str]:
         return
 
 
-def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_machine() -> None:
+def test_blocks_of_a_killed_worker_are_repeated_and_nothing_listens_beyond_this_machine(tmp_path: Path) -> None:
     """Each block has one result, only that of the killed worker was begun twice, and all sockets are local.
 
     An error of the work ends the results, with its message.
     """
     from merilo.commands.evaluate.ray_pool import ray_pool
 
-    def square(block: int, call: Call) -> dict[str, int]:
+    def square(block: int) -> dict[str, int]:
         if block == 99:
             raise ValueError("no such river")
-        times = call("begin", block)
+        with (tmp_path / str(block)).open("ab") as begun:
+            begun.write(b"1")
+            times = begun.tell()
         if block == 3 and times == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         return {"block": block, "square": block * block, "times": times}
 
-    class Tally:  # local too, because the workers cannot import this module
-        def __init__(self) -> None:
-            self.begun: dict[int, int] = {}
-
-        def begin(self, block: int) -> int:
-            self.begun[block] = self.begun.get(block, 0) + 1
-            return self.begun[block]
-
-    with ray_pool(square, Tally, 2) as pool:
-        results = sorted(pool.results(range(1, 7)), key=lambda each: each["block"])
-        addresses = listening()
-        with pytest.raises(MeriloError, match="A worker stopped: ValueError: no such river"):
-            list(pool.results([99]))
+    results, addresses = list[dict[str, int]](), list[str]()
+    for each in ray_pool(square, range(1, 7), 2):
+        results.append(each)
+        addresses += listening()
+    with pytest.raises(MeriloError, match="A worker stopped: ValueError: no such river"):
+        list(ray_pool(square, [99], 1))
+    results.sort(key=lambda each: each["block"])
     assert [each["square"] for each in results] == [1, 4, 9, 16, 25, 36]
     assert results[2]["times"] == 2
     assert addresses
@@ -101,12 +95,12 @@ def test_an_object_that_cannot_be_sent_is_refused_at_once() -> None:
 
     lock = Lock()
 
-    def work(block: int, call: Call) -> object:
+    def work(block: int) -> object:
         with lock:
             return block
 
-    with pytest.raises(UsageError, match=r"cannot be sent to the workers \(cannot pickle"), ray_pool(work, dict, 2):
-        pass
+    with pytest.raises(UsageError, match=r"cannot be sent to the workers \(cannot pickle"):
+        list(ray_pool(work, [1], 2))
 
 
 def test_a_run_on_ray_has_the_bytes_of_one_process(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """An evaluation on several workers: shards of the data are evaluated as runs, and merged into one.
 
 The runs of the shards are in the directory RUN.shards until RUN itself is written, in one step. So the
-same command resumes an interrupted evaluation, and repeats only what was in flight. Each block of a runner is a shard;
-workers and driver share a `Board`. design/scale.md explains the choices.
+same command resumes an interrupted evaluation, and repeats only what was in flight. Each block of a runner is a shard.
+A worker and the driver share only the directory of the runs. design/scale.md explains the choices.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import asyncio
 import os
 import shutil
 import time
-from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from functools import reduce
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.cancellation import in_thread
 from merilo.commands.blocking import run_blocking
@@ -26,18 +24,17 @@ from merilo.commands.merge.run import merge_runs
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord
 from merilo.engine.budget import check_prices
-from merilo.engine.progress import ProgressDispatcher, Traffic
+from merilo.engine.progress import ProgressDispatcher
 from merilo.errors import DataError, LimitReached, MeriloError, ProviderDown, RunError, UsageError
 from merilo.numbers import count
 from merilo.runs.directory import run_directory
 from merilo.runs.files import MANIFEST, RunLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
     from merilo.commands.evaluate.options import Limits, Options
-    from merilo.commands.evaluate.ray_pool import Call, Pool, Runner
+    from merilo.commands.evaluate.ray_pool import Runner
     from merilo.data.load import Records
     from merilo.runs.run import Run
 
@@ -45,15 +42,13 @@ SHARDS: Final = ".shards"
 """Added to the name of a run, for the directory with the runs of its shards."""
 BLOCKS_PER_WORKER: Final = 4
 """More blocks would leave workers idle for less time at the end of a run, but each block reads the whole data."""
-_DEATHS: Final = 3
-"""Workers that may die on one block in a row without another sample done; more would only cost requests."""
-_POLL_S: Final = 0.5
-"""Seconds between two updates of the progress."""
-_REPORT_S: Final = 1.0
-"""Seconds between two reports of a worker."""
+_DEATHS: Final = 10
+"""Workers that may die on one block in one call; more would only cost requests."""
 _STOPPING_S: Final = 30.0
 """Seconds to wait for the workers to store what is in flight after a cancellation."""
 _CACHE: Final = "cache.sqlite"
+_BEGUN: Final = ".begun"
+"""Ends the name of a file that has a byte for each worker that began a block in this call."""
 _ERRORS: Final = {each.__name__: each for each in (DataError, ProviderDown, RunError, UsageError)}
 
 
@@ -89,7 +84,7 @@ async def run_distributed(data: str | PathLike[str] | Records, options: Options)
             planned = planned_blocks(samples, workers, [each.name for each in shards.iterdir()])
             ends = None if (seconds := options.limits.max_seconds) is None else time.time() + seconds
             blocks = Blocks(source, replace(in_process, progress=None), shards, planned, workers, ends)
-            return await _Driver(path, blocks, samples, options).run(start)
+            return await _merged(start, blocks, path, samples, ProgressDispatcher(options.progress))
     except BaseException:
         if made and not any(shards.glob(f"*/{MANIFEST}")):
             shutil.rmtree(shards, ignore_errors=True)
@@ -141,6 +136,10 @@ class BlockResult(NamedTuple):
     """The class of the error."""
     stopped: str = ""
     """The limit that it reached, as a sentence."""
+    done: int = 0
+    """Samples that are done."""
+    notes: tuple[str, ...] = ()
+    """Messages for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +162,11 @@ class Blocks:
         return range(1, self.of + 1)
 
     @property
+    def stop(self) -> Path:
+        """The file that stops all workers; what is in flight is stored."""
+        return self.directory / "stop"
+
+    @property
     def paths(self) -> list[Path]:
         """The run directories of the blocks."""
         return [self.directory / f"{block}-of-{self.of}" for block in self.all]
@@ -181,39 +185,47 @@ class Blocks:
             tokens_per_minute=None if tokens is None else tokens / self.workers,
         )
 
-    def __call__(self, block: int, call: Call) -> BlockResult:
+    def __call__(self, block: int) -> BlockResult:
         """Evaluate a block, or resume it from what a dead worker has stored."""
-        if (ended := call("begin", block)) is not None:
-            return BlockResult(*ended)
+        if self.stop.exists():
+            return BlockResult()
+        with (self.directory / f"{block}{_BEGUN}").open("ab") as begun:
+            deaths = begun.tell()
+            begun.write(b"1")
+        if deaths >= _DEATHS:
+            died = f"The worker of shard {block} died {_DEATHS} times."
+            advice = "The logs of Ray have the reason. A frequent one is too little memory."
+            return BlockResult(error=f"{died} {advice}", kind=RunError.__name__)
+        work = _Block(self.stop)
+        if deaths:
+            work.note(f"The worker of shard {block} died. Another one resumed the shard.")
         options = replace(
             self.options,
             reading=replace(self.options.reading, shard=f"{block}/{self.of}"),
             out=self.paths[block - 1],
             limits=self._limits,
+            progress=work,
         )
         try:
-            return run_blocking(_Reports(call, block).complete(self.data, options))
+            found = run_blocking(work.complete(self.data, options))
         except MeriloError as error:
-            return BlockResult(error=str(error), kind=type(error).__name__)
-        finally:
-            call("finish", block)
+            found = BlockResult(error=str(error), kind=type(error).__name__)
+        return found._replace(done=work.done, notes=tuple(work.notes))
 
 
-class _Reports:
-    """A `Progress` that reports to the board once a second, and cancels its evaluation if the board says so."""
+class _Block:
+    """The evaluation of a block and its `Progress`, which cancels it if the file `stop` is there."""
 
-    def __init__(self, call: Call, block: int) -> None:
-        self._call = call
-        self._block = block
-        self._done = 0
-        self._traffic: Callable[[], Traffic] = Traffic
-        self._reported = 0.0
+    def __init__(self, stop: Path) -> None:
+        self._stop = stop
         self._task: asyncio.Task[Run] | None = None
         self._stopped = False
+        self.done = 0
+        self.notes = list[str]()
 
     async def complete(self, data: str, options: Options) -> BlockResult:
-        """Evaluate a block until it is complete, or until a limit or the board stops it."""
-        self._task = asyncio.ensure_future(run_evaluation(data, replace(options, progress=self)))
+        """Evaluate the block until it is complete, or until a limit or the driver stops it."""
+        self._task = asyncio.ensure_future(run_evaluation(data, options))
         try:
             run = await self._task
             return BlockResult(run.complete, stopped=str(run.usage.get("stopped") or ""))
@@ -225,172 +237,70 @@ class _Reports:
     def begin(self, run: Path, samples: int) -> None:
         del run, samples
 
-    def watch(self, traffic: Callable[[], Traffic]) -> None:
-        self._traffic = traffic
-
     def advance(self, samples: int) -> None:
-        self._done += samples
+        self.done += samples
         self.tick()
 
     def tick(self) -> None:
-        if time.monotonic() - self._reported >= _REPORT_S:
-            self.end()
-
-    def note(self, text: str) -> None:
-        self._call("note", text)
-
-    def end(self) -> None:
-        self._reported = time.monotonic()
-        goes_on = self._call("report", self._block, self._done, self._traffic())
-        if not goes_on and not self._stopped and self._task is not None:
+        if self._task is not None and not self._stopped and self._stop.exists():
             self._stopped = self._task.cancel()
 
-
-# -- shared by workers and driver ----------------------------------------------------------------------
-
-
-class Status(NamedTuple):
-    """The state of all blocks together."""
-
-    done: int
-    """Samples that are done."""
-    traffic: Traffic
-    notes: tuple[str, ...]
-    """Messages so far."""
-
-
-class Board:
-    """The state that the workers of one evaluation share: its progress, and the order to stop."""
-
-    def __init__(self) -> None:
-        self._done: Counter[int] = Counter()
-        self._traffic: dict[int, Traffic] = {}
-        self._ended: list[Traffic] = []  # of workers that died
-        self._begun: set[int] = set()
-        self._deaths: Counter[tuple[int, int]] = Counter()  # by block and its samples done
-        self._notes: dict[str, None] = {}
-        self._stop = False
-
-    def begin(self, block: int) -> BlockResult | None:
-        """Note that a block begins; return its result if it must not, after a stop or deaths of workers."""
-        lived = block, self._done[block]
-        if block in self._begun:
-            self.note(f"The worker of shard {block} died. Another one resumes the shard.")
-            self._deaths[lived] += 1
-            self._ended.append(replace(self._traffic.pop(block, Traffic()), in_flight=0, queued=0))
-        self._begun.add(block)
-        if self._deaths[lived] >= _DEATHS:
-            died = f"The worker of shard {block} died {_DEATHS} times in a row without another sample done."
-            advice = "The logs of Ray have the reason. A frequent one is too little memory."
-            return BlockResult(error=f"{died} {advice}", kind=RunError.__name__)
-        return BlockResult() if self._stop else None
-
-    def report(self, block: int, done: int, traffic: Traffic) -> bool:
-        """Update the progress of a block; return False if its evaluation must stop."""
-        self._done[block] = max(done, self._done[block])
-        self._traffic[block] = traffic
-        return not self._stop
-
-    def finish(self, block: int) -> None:
-        """Note that a block ended."""
-        self._begun.discard(block)
-
     def note(self, text: str) -> None:
-        """Show a message to the user; equal messages are shown once."""
-        self._notes[text] = None
+        self.notes.append(text)
 
-    def stop(self) -> None:
-        """Stop all blocks; what is in flight is stored."""
-        self._stop = True
-
-    def status(self) -> Status:
-        """Return the state of all blocks."""
-        traffic = reduce(_sum, [*self._ended, *self._traffic.values()], Traffic())
-        return Status(self._done.total(), traffic, tuple(self._notes))
-
-
-def _sum(one: Traffic, other: Traffic) -> Traffic:
-    both = [(each.name, getattr(one, each.name), getattr(other, each.name)) for each in fields(Traffic)]
-    added: dict[str, Any] = {name: None if a is None or b is None else a + b for name, a, b in both}  # Any: as fields
-    return replace(Traffic(**added), paused_s=max(one.paused_s, other.paused_s))
+    def end(self) -> None: ...
 
 
 # -- in the driver -------------------------------------------------------------------------------------
 
 
-class _Driver:
-    """The evaluation of all blocks of a run, and their merge."""
-
-    def __init__(self, path: Path, blocks: Blocks, samples: int, options: Options) -> None:
-        self._path = path
-        self._blocks = blocks
-        self._samples = samples
-        self._options = options
-        self._progress = ProgressDispatcher(options.progress)
-        self._pool: Pool | None = None
-        self._status = Status(0, Traffic(), ())
-        self._noted = self._shown = 0
-
-    async def run(self, start: Runner) -> Run:
-        self._progress.begin(self._path, self._samples)
-        self._progress.watch(lambda: self._status.traffic)
-        try:
-            self._check_complete(await self._evaluated(start))
-            run = await asyncio.to_thread(merge_runs, self._blocks.paths, self._path)
-            await asyncio.to_thread(shutil.rmtree, self._blocks.directory, ignore_errors=True)
-            self._show(self._samples)
-            self._progress.spent(run.usage)
-            return run
-        finally:
-            self._progress.end()
-
-    async def _evaluated(self, start: Runner) -> list[BlockResult]:
-        """Run the workers in a thread, because a runner blocks; show their progress meanwhile."""
-        running = asyncio.create_task(asyncio.to_thread(self._run_blocks, start))
-        try:
-            while not running.done():
-                await asyncio.wait([running], timeout=_POLL_S)
-                await asyncio.to_thread(self._call, "status")
-                self._show(min(self._status.done, self._samples - 1))  # the last one is done when the run is written
-        except asyncio.CancelledError:
-            self._call("stop")
-            await asyncio.wait([running], timeout=_STOPPING_S)
-            raise
-        return running.result()
-
-    def _run_blocks(self, start: Runner) -> list[BlockResult]:
-        blocks, results = self._blocks, list[BlockResult]()
-        with start(blocks, Board, blocks.workers) as pool:
-            self._pool = pool
-            for each in pool.results(blocks.all):
-                results.append(BlockResult(*each))
-                if results[-1].error:
-                    self._call("stop")
-            self._status = pool.call("status")
-            self._pool = None
-        return results
-
-    def _call(self, name: str) -> None:
-        """Call a method of the board without arguments; take the status that it returns, if any."""
-        with suppress(Exception):  # the pool may have closed, or its workers have died: `results` has the error
-            if self._pool is not None and (status := self._pool.call(name)) is not None:
-                self._status = status
-
-    def _show(self, done: int) -> None:
-        for text in self._status.notes[self._noted :]:
-            self._progress.note(text)
-        self._noted = len(self._status.notes)
-        if done > self._shown:
-            self._progress.advance(done - self._shown)
-            self._shown = done
-
-    def _check_complete(self, results: list[BlockResult]) -> None:
-        """Raise the first error of a block, or LimitReached if some are not complete."""
+async def _merged(start: Runner, blocks: Blocks, path: Path, samples: int, progress: ProgressDispatcher) -> Run:
+    """Evaluate all blocks, and merge their runs. Raises the first error of a block, and LimitReached."""
+    progress.begin(path, samples)
+    try:
+        results = await _results(start, blocks, progress)
         for each in results:
             if each.error:
                 raise _ERRORS.get(each.kind, MeriloError)(each.error)
-        if len(results) == self._blocks.of and all(each.complete for each in results):
-            return
-        stopped = next((f"A shard reached its part of a limit: {each.stopped}" for each in results if each.stopped), "")
-        done = f"{self._status.done:,} of {count(self._samples, 'sample')} are done."
-        raise LimitReached(f"{stopped} In all, {done}".strip())
+        if len(results) < blocks.of or not all(each.complete for each in results):
+            limit = next((f"A shard reached its part of a limit: {one.stopped}" for one in results if one.stopped), "")
+            done = f"{sum(each.done for each in results):,} of {count(samples, 'sample')} are done."
+            raise LimitReached(f"{limit} In all, {done}".strip())
+        run = await asyncio.to_thread(merge_runs, blocks.paths, path)
+        await asyncio.to_thread(shutil.rmtree, blocks.directory, ignore_errors=True)
+        progress.spent(run.usage)
+        return run
+    finally:
+        progress.end()
+
+
+async def _results(start: Runner, blocks: Blocks, progress: ProgressDispatcher) -> list[BlockResult]:
+    """Run the workers in a thread, because a runner blocks; show meanwhile which blocks are done."""
+    loop, told = asyncio.get_running_loop(), set[str]()
+
+    def show(result: BlockResult) -> None:
+        progress.advance(result.done)
+        for text in result.notes:
+            if text not in told:
+                told.add(text)
+                progress.note(text)
+
+    def run() -> list[BlockResult]:
+        results = list[BlockResult]()
+        for each in start(blocks, blocks.all, blocks.workers):
+            results.append(BlockResult(*each))
+            if results[-1].error:
+                blocks.stop.touch()
+            loop.call_soon_threadsafe(show, results[-1])
+        return results
+
+    for old in (blocks.stop, *blocks.directory.glob(f"*{_BEGUN}")):
+        old.unlink(missing_ok=True)
+    running = asyncio.create_task(asyncio.to_thread(run))
+    try:
+        await asyncio.wait([running])
+    except asyncio.CancelledError:
+        blocks.stop.touch()
+        await asyncio.wait([running], timeout=_STOPPING_S)
+        raise
+    return running.result()

@@ -1,7 +1,7 @@
 """The workers of a Ray cluster, each of which runs a function on blocks: the only module that imports Ray.
 
 `map_batches` of Ray Data over a pool of actors does the work. Ray restarts a worker that died, and repeats its
-blocks. One more actor holds the object that all workers share.
+blocks.
 """
 
 from __future__ import annotations
@@ -9,24 +9,20 @@ from __future__ import annotations
 import json
 import logging
 import os
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.errors import MeriloError, UsageError
 from merilo.extras import optional_module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    Call: TypeAlias = Callable[..., Any]  # Any: the value that the method returns
-    """Calls a method of the object that all workers share: its name and arguments. It may be used from any thread."""
-    Work: TypeAlias = Callable[[int, Call], object]
+    Work: TypeAlias = Callable[[int], Any]  # Any: its result
     """Evaluates a block in a worker. It is called again if its worker dies."""
-    Runner: TypeAlias = Callable[[Work, Callable[[], object], int], AbstractContextManager["Pool"]]
-    """Starts this number of workers, and a process with the shared object, which the second argument makes."""
+    Runner: TypeAlias = Callable[[Work, Iterable[int], int], Iterator[Any]]
+    """Does the work on each block with this number of workers; yields the results as they come, in any order."""
 
 _ENVIRONMENT: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -38,59 +34,33 @@ _LOOPBACK: Final = "127.0.0.1"
 _OBJECT_STORE_BYTES: Final = 100 * 2**20
 """Memory for objects that processes exchange: numbers of blocks and results only."""
 _QUIET: Final = {"log_to_driver": False, "logging_level": logging.ERROR}
-_CALL_S: Final = 60.0
-"""Seconds to wait for the shared object, which answers within milliseconds."""
 _log = logging.getLogger("merilo")
-
-
-class Pool(NamedTuple):
-    """The workers of a runner while they are in use."""
-
-    call: Call
-    results: Callable[[Iterable[int]], Iterator[Any]]  # Any: what the work returns
-    """Runs the work on each block; yields the results as they come, in any order."""
 
 
 def _ray(name: str = "ray") -> Any:  # Any: Ray has no types
     return optional_module(name, wanted_by="--runner ray", install="merilo[ray]")
 
 
-def _call(shared: Any, name: str, *args: object) -> Any:
-    """Call a method of the shared object in its actor."""
-    return _ray().get(shared.call.remote(name, *args), timeout=_CALL_S)
-
-
-class _Shared:
-    """The actor of the shared object."""
-
-    def __init__(self, make: Callable[[], object]) -> None:
-        self._shared = make()
-
-    def call(self, name: str, *args: object) -> object:
-        return getattr(self._shared, name)(*args)
-
-
 class _Worker:
     """The actor that runs the work on its blocks; Ray makes one for each worker."""
 
-    def __init__(self, work: Work, call: Call, directory: str) -> None:
+    def __init__(self, work: Work, directory: str) -> None:
         with suppress(OSError):  # on another machine, where only absolute paths can be used
             os.chdir(directory)
         self._work = work
-        self._call = call
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
         return {"result": [json.dumps(self._done(int(block))) for block in batch["item"]]}
 
     def _done(self, block: int) -> dict[str, object]:
         try:
-            return {"result": self._work(block, self._call)}
+            return {"result": self._work(block)}
         except Exception as error:  # noqa: BLE001  a bug: Ray would bury it in the traces of its own code
             _log.exception("block %s failed", block)
             return {"error": f"{type(error).__name__}: {error}"}
 
 
-def _results(work: Work, call: Call, workers: int, blocks: Iterable[int]) -> Iterator[Any]:
+def _results(work: Work, blocks: Iterable[int], workers: int) -> Iterator[Any]:
     data, items = _ray("ray.data"), [*blocks]
     data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -100,7 +70,7 @@ def _results(work: Work, call: Call, workers: int, blocks: Iterable[int]) -> Ite
         # one task for each worker: a second one would wait there while another worker has nothing to do
         compute=data.ActorPoolStrategy(size=workers, max_tasks_in_flight_per_actor=1),
         num_cpus=1,
-        fn_constructor_args=(work, call, str(Path.cwd())),
+        fn_constructor_args=(work, str(Path.cwd())),
     )
     try:
         for row in mapped.iter_rows():
@@ -112,9 +82,8 @@ def _results(work: Work, call: Call, workers: int, blocks: Iterable[int]) -> Ite
         raise MeriloError(f"Ray stopped: {_last_line(error)} Repeat the command to resume.") from error
 
 
-@contextmanager
-def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Generator[Pool]:
-    """Connect to the cluster at RAY_ADDRESS, or start one on this machine that only this machine can reach.
+def ray_pool(work: Work, blocks: Iterable[int], workers: int) -> Iterator[Any]:
+    """Yield results from the cluster at RAY_ADDRESS, or from one started on this machine that only it can reach.
 
     A Ray that the caller has initialised is used and stays open.
     """
@@ -135,12 +104,9 @@ def ray_pool(work: Work, make_shared: Callable[[], object], workers: int) -> Gen
     elif own:
         memory = {"object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}
         ray.init(num_cpus=workers, _node_ip_address=_LOOPBACK, **memory, **_QUIET)
-    shared = ray.remote(num_cpus=0)(_Shared).remote(make_shared)
     try:
-        call = partial(_call, shared)
-        yield Pool(call, partial(_results, work, call, workers))
+        yield from _results(work, blocks, workers)
     finally:
-        ray.kill(shared)
         if own:
             ray.shutdown()
 

@@ -266,7 +266,7 @@ class RunEvaluation:
                 async for results in coming:
                     self._tallies.add({result.metric: result.outcome for result in results}, next(clusters))
                     out.writelines(result.line() for result in results)
-                    out.flush()  # `merilo view` counts the lines of a run in progress; it costs microseconds
+                    out.flush()  # a killed run leaves its failures for --retry-failed
                     self._done += 1
                     self._progress.advance(1)
                     for notice in (*dispatcher.notices(), *self._answers.notices()):
