@@ -42,13 +42,13 @@ def test_the_page_of_a_sample_begins_with_them(run: merilo.Run) -> None:
 
 
 def test_html_pages_escape_them(run: merilo.Run) -> None:
-    """The report shows the turns; no markup of them becomes markup of the page or of a notebook."""
+    """The report shows the turns; no markup of them becomes markup of the page, nor of the notebook."""
     report = run_page(report_run(run))
     (sample,) = [each for each in run.samples if each.sample.id == "a"]
-    assert "earlier turns" in report.lower()
     for page in (report, sample._repr_html_()):  # type: ignore[attr-defined]
         assert HOSTILE not in page
         assert "<img" not in page
+    assert "earlier turns" in report.lower()
     blocks = json.loads(re.search(r'id="blocks">(.*?)</script>', report, re.DOTALL)[1])  # type: ignore[index]
     first, *_ = (json.loads(zlib.decompress(base64.b64decode(each))) for each in blocks["details"])
     assert [each["q"] for each in first if "h" in each] == ["How tall is it?"]

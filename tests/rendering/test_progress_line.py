@@ -2,52 +2,43 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from judged_rivers import rows
 
-from merilo.rendering.progress_line import ProgressLine, ProgressStats, TerminalLine, fitting, sentence
-
-BUSY = ProgressStats(
-    done=1_234,
-    samples=10_000,
-    seconds=51.0,
-    requests_per_s=58.3,
-    in_flight=64,
-    retries=3,
-    cost_usd=0.42,
-    cost_in_all_usd=3.4,
-    seconds_left=362.0,
-)
-PACES = st.builds(
-    ProgressStats,
-    done=st.integers(0, 10**7),
-    samples=st.integers(1, 10**7),
-    seconds=st.floats(0, 1e7),
-    requests_per_s=st.none() | st.floats(0, 1e5),
-    in_flight=st.integers(0, 5_000),
-    retries=st.integers(0, 10**6),
-    paused_s=st.floats(0, 600),
-    cost_usd=st.none() | st.floats(0, 1e6),
-    cost_in_all_usd=st.none() | st.floats(0, 1e7),
-    seconds_left=st.none() | st.floats(0, 1e8),
-)
+import merilo
+from merilo.engine.progress import Traffic
+from merilo.rendering import progress_line
+from merilo.rendering.progress_line import ProgressLine
 
 
 class Terminal(io.StringIO):
-    """A stream that claims to be a terminal with this encoding."""
-
-    def __init__(self, encoding: str = "utf-8") -> None:
-        super().__init__()
-        self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a plain attribute of the base
-        return self._encoding
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
+
+
+class Clock:
+    """A clock that is set by hand, and the plain line that is written at a moment."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.now = 0.0
+        self.capsys = capsys
+        monkeypatch.setattr(progress_line.time, "monotonic", lambda: self.now)
+
+    def line(self, watch: ProgressLine, at: float, samples: int, traffic: Traffic) -> str:
+        self.now = at
+        watch.watch(lambda: traffic)
+        watch.advance(samples)
+        watch.tick()
+        return self.capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Clock:
+    return Clock(monkeypatch, capsys)
 
 
 @pytest.fixture(autouse=True)
@@ -58,52 +49,64 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (120, (" 1,234/10,000, 58 requests/s, 64 in flight, 3 retries, $0.42 of ~$3.40, 6 min left", 21)),
-        (79, (" 1,234/10,000, 58 req/s, 64 in flight, 3 retries, $0.42 of ~$3.40, 6 min left", 0)),
-        (70, (" 1,234/10,000, 58 req/s, 64 in flight, $0.42 of ~$3.40, 6 min left", 0)),
-        (39, (" 1,234/10,000, 6 min left", 0)),
-        (20, (" 1,234/10,000", 0)),
-        (5, (" 1,23", 0)),
-    ],
-)
-def test_the_narrower_the_less_is_told(width: int, shown: tuple[str, int]) -> None:
-    """Where there is no room, the bar goes first and the samples last; nothing is cut in its middle before."""
-    assert fitting(BUSY, width)[1:] == shown
+def test_time_and_cost_are_estimated_from_the_first_request_on(clock: Clock, tmp_path: Path) -> None:
+    """Samples that were answered before count neither for the time left nor for the cost in all."""
+    watch = ProgressLine()
+    watch.begin(tmp_path, 1_000)
+    assert clock.line(watch, 10.0, 400, Traffic(known=400)) == "400 of 1,000 samples (40%), 15 s left, 10 s"
+    assert clock.line(watch, 20.0, 0, Traffic(sent=1)).startswith("400 of 1,000 samples (40%), 20 s")
+    found = clock.line(watch, 40.0, 300, Traffic(sent=300, cost_usd=6.0, retries=3))
+    assert found == "700 of 1,000 samples (70%), 20 s left, $6.00 of ~$12, 3 retries, 40 s"
+    found = clock.line(watch, 60.0, 300, Traffic(sent=600, cost_usd=12.0))
+    assert found == "1,000 of 1,000 samples (100%), $12.00, 60 s"
 
 
-@given(PACES, st.integers(1, 80))
-def test_no_line_is_longer_than_its_room(pace: ProgressStats, width: int) -> None:
-    """Whatever the figures are, text and bar together fit."""
-    _, text, bar = fitting(pace, width)
-    assert len(text) + bar <= width
+def test_few_finished_samples_foretell_nothing(clock: Clock, tmp_path: Path) -> None:
+    """Of a thousand samples one that is finished says neither what all cost nor how long they take."""
+    watch = ProgressLine()
+    watch.begin(tmp_path, 1_000)
+    found = clock.line(watch, 30.0, 1, Traffic(sent=640, cost_usd=12.8))
+    assert found == "1 of 1,000 samples (0%), $12.80, 30 s"
 
 
-@given(PACES)
-def test_a_plain_line_is_one_line(pace: ProgressStats) -> None:
-    """Plain lines hold no control sign and nothing that is not known."""
-    line = sentence(pace)
-    assert line.isprintable()
-    assert "None" not in line
-    assert "nan" not in line
+def test_a_cost_that_is_not_known_is_not_shown(clock: Clock, tmp_path: Path) -> None:
+    """None is unknown: it becomes neither 0 nor an estimate."""
+    watch = ProgressLine()
+    watch.begin(tmp_path, 100)
+    clock.line(watch, 10.0, 0, Traffic(sent=1, cost_usd=None))
+    assert "$" not in clock.line(watch, 30.0, 50, Traffic(sent=50, cost_usd=None))
 
 
-def test_a_plain_line_says_all() -> None:
-    """Done, rate, in flight, retries, cost so far and in all, time gone and left."""
-    assert sentence(BUSY) == (
-        "1,234 of 10,000 samples (12%), 58 requests/s, 64 in flight, 3 retries, $0.42 of ~$3.40, 51 s, 6 min left"
+def test_a_pause_takes_the_place_of_the_time_left(clock: Clock, tmp_path: Path) -> None:
+    """While an endpoint is not to be asked, the line says for how long."""
+    watch = ProgressLine()
+    watch.begin(tmp_path, 9)
+    found = clock.line(watch, 30.0, 3, Traffic(sent=3, paused_s=11.2))
+    assert found == "3 of 9 samples (33%), waiting 12 s (429), 30 s"
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(80, "0 of 10 samples (0%), 0 s"), (12, "0 of 10 sam")])
+def test_a_line_is_cut_at_the_last_column(
+    columns: int, shown: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It would wrap, and could not be drawn over."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    watch = ProgressLine()
+    watch.begin(tmp_path, 10)
+    watch.tick()
+    assert terminal.getvalue() == f"\r{shown}\r"
+
+
+def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where standard error is no terminal and no file either, as in a notebook, there are lines and no control sign."""
+    written = io.StringIO()
+    monkeypatch.setattr("sys.stderr", written)
+    merilo.evaluate(
+        rows(3), metrics=["context_relevance"], storage={"cache": False}, out=tmp_path / "run", progress=ProgressLine()
     )
-
-
-@pytest.mark.parametrize(("encoding", "signs"), [("utf-8", "━─"), ("ascii", "=-"), ("cp1252", "=-")])
-def test_the_bar_has_signs_that_the_terminal_has(encoding: str, signs: str) -> None:
-    """Where the terminal is not UTF-8 the bar is ASCII."""
-    terminal = Terminal(encoding)
-    TerminalLine(terminal).draw(ProgressStats(done=5, samples=10, seconds=1.0))
-    drawn = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
-    assert drawn.strip() == signs[0] * 10 + signs[1] * 10 + " 5/10"
+    assert re.fullmatch(r"(\d of 3 samples \(\d+%\), \d+ s\n)+", written.getvalue())
 
 
 def test_a_note_and_the_end_are_not_mixed_with_the_line(
@@ -123,5 +126,5 @@ def test_a_note_and_the_end_are_not_mixed_with_the_line(
     watch.tick()
     watch.advance(1)
     assert len(terminal.getvalue()) == length
-    drawn = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())
-    assert re.fullmatch(r"\r [━─]+ 0/10\r\r +\rSomething \\x1b\[31mred\nhappened.\n\r [━─]+ 0/10\r\r +\r", drawn)
+    line = r"\r0 of 10 samples \(0%\), 0 s\r\r +\r"
+    assert re.fullmatch(rf"{line}Something \\x1b\[31mred\nhappened.\n{line}", terminal.getvalue())

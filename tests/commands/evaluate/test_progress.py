@@ -157,24 +157,54 @@ def desk(here: Here) -> Iterator[Desk]:
 
 
 def test_one_line_tells_all_and_is_gone_in_the_end(desk: Desk) -> None:
-    """On a terminal the line says what is done, the rate, what is in flight, retries, pauses and the cost."""
+    """On a terminal the line says what is done, retries, pauses and the cost."""
     desk.server.fail(reset(), share=0.1, seed=2, first_attempt_only=True)
     desk.server.fail_next(*([rate_limited("2")] * 4))
     shown = desk.shown()
     assert shown.code == 0
     for fact in (
-        r"^[━─]+ \d+/48, ",
-        r"\d requests/s|\d req/s|\d requests/min|\d req/min",
-        r", 4 in flight",
+        r"^\d+ of 48 samples \(\d+%\), ",
         r", \d+ retr(y|ies)",
         r"waiting [12] s \(429\)",
-        r"\$\d+\.\d\d of ~\$\d+",
+        r"\$\d+\.\d\d",
     ):
         assert any(re.search(fact, frame) for frame in shown.frames), fact
-    assert max(len(frame) for frame in shown.frames if "/48" in frame) < 80
+    assert max(len(frame) for frame in shown.frames if "of 48" in frame) < 80
     assert [line for line in shown.left if line] == [frame for frame in shown.frames if "Retrying" in frame]
     assert "\x1b[?" not in shown.err  # the cursor is never hidden, so it need not be brought back
     assert shown.out.startswith("data: 48 samples")
+
+
+def test_a_narrow_terminal_gets_a_shorter_line(desk: Desk) -> None:
+    """No line is as long as the terminal is wide, so none is broken and each is wiped out."""
+    shown = desk.shown(width=20)
+    assert shown.code == 0
+    assert any("of 48" in frame for frame in shown.frames)
+    assert not shown.screen.wrapped
+    assert shown.screen.text.strip() == ""
+
+
+def test_a_terminal_without_a_size_is_taken_for_80_columns(desk: Desk) -> None:
+    """Some terminals claim to have no column at all."""
+    shown = desk.shown(width=0)
+    assert any("samples" in frame for frame in shown.frames)
+    assert max(len(frame) for frame in shown.frames) < 80
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"CI": "true"}])
+def test_where_no_line_can_be_drawn_over_there_are_plain_ones(desk: Desk, env: dict[str, str]) -> None:
+    """A dumb terminal and a CI that claims to be one get lines, each written once."""
+    shown = desk.shown(env=env)
+    assert "\x1b" not in shown.err
+    assert "\r" not in shown.err.replace("\r\n", "")
+    lines = shown.err.split("\r\n")
+    assert re.fullmatch(r"48 of 48 samples \(100%\), \$\d+\.\d\d, \d+ s", lines[-2])
+    assert len(lines) <= 6
+
+
+def test_with_debug_the_lines_are_plain(desk: Desk) -> None:
+    """Where tracebacks are shown on the same terminal, nothing is drawn over them."""
+    assert "\r" not in desk.shown("--debug").err.replace("\r\n", "")
 
 
 def test_a_pipe_gets_plain_lines(desk: Desk) -> None:
@@ -184,8 +214,15 @@ def test_a_pipe_gets_plain_lines(desk: Desk) -> None:
     lines = done.stderr.splitlines()
     assert done.returncode == 0
     assert all(line.isprintable() for line in lines)
-    assert re.fullmatch(r"48 of 48 samples \(100%\), \d+ requests/s, 1 retry, \$\d+\.\d\d, \d+ s", lines[-1])
+    assert re.fullmatch(r"48 of 48 samples \(100%\), \$\d+\.\d\d, 1 retry, \d+ s", lines[-1])
     assert len(lines) <= 6
+
+
+def test_quiet_is_quiet(desk: Desk) -> None:
+    """With --quiet only the summary is printed."""
+    desk.server.fail_next(rate_limited("0"), reset())
+    shown = desk.shown("--quiet")
+    assert (shown.err, shown.out[:16]) == ("", "data: 48 samples")
 
 
 def test_progress_that_nobody_reads_ends_no_run(desk: Desk) -> None:
@@ -207,7 +244,7 @@ def test_progress_that_nobody_reads_ends_no_run(desk: Desk) -> None:
 
 def test_ctrl_c_takes_the_line_away(desk: Desk) -> None:
     """Stopped in the middle, nothing of the line is left, and the way to go on stands on lines of its own."""
-    shown = desk.shown("--out", "run", type_once_seen=("in flight", CTRL_C))
+    shown = desk.shown("--out", "run", type_once_seen=("of 48", CTRL_C))
     assert shown.code == 130
     assert shown.left[0].startswith("Stopped. Spent so far: ")
     assert shown.left[1].startswith("All answers are kept. To resume: merilo run data.jsonl")
