@@ -1,4 +1,4 @@
-# For type checkers: `lines.py` makes this module from the table when `merilo.compat.ragas` is imported.
+# For type checkers: `merilo.compat.ragas` makes this module from the table when it is imported.
 from typing import Any
 
 METRICS: dict[str, Any]
