@@ -112,8 +112,6 @@ class Wording(NamedTuple):
     package: Package
     prompts: Mapping[str, Prompt]
     """By merilo's rubric."""
-    fixed: Mapping[str, object]
-    """Parameter of the definition → its only value for which the package sends these requests."""
 
 
 @cache
@@ -127,8 +125,7 @@ def wording_for(name: str) -> Wording | None:
     rows = known.get(metric if package is DEEPEVAL or "." in metric else "legacy")
     if rows is None:
         return None
-    fixed = {"reasks": None} if package is RAGAS and "." not in metric else _NOTHING
-    return Wording(package, {rubric: _prompt(**row) for rubric, row in rows.items()}, fixed)
+    return Wording(package, {rubric: _prompt(**row) for rubric, row in rows.items()})
 
 
 def _prompt(*, functions: Sequence[Mapping[str, Any]] = (), **row: Any) -> Prompt:  # Any: a row of the table
@@ -298,7 +295,7 @@ class RewordedMetric(Reworded):
         if not isinstance(question, Completion):
             return question
         rubric = question.rubric.rpartition("/")[2].rpartition(".v")[0]
-        package, prompts, _ = self.wording
+        package, prompts = self.wording
         prompt = prompts.get(rubric)
         if prompt is None:
             raise UsageError(f"{package} has no prompt for the request {rubric!r}.")
@@ -329,7 +326,7 @@ def worded(metrics: Mapping[str, Metric]) -> dict[str, RewordedMetric]:
             "one (--metrics), or leave --prompts out."
         )
     for text, wording in found.items():
-        package, prompts, _ = wording
+        package, prompts = wording
         os.environ.update(package.quiet)
         try:
             for prompt in prompts.values():
@@ -348,9 +345,8 @@ def _wording(text: str, metric: Metric) -> Wording:
     if wording is None:
         raise UsageError(f"--prompts installed: no package is known to have the prompts of {text}. Leave it out.")
     package = wording.package
-    for name, value in wording.fixed.items():
-        if getattr(metric, name, value) != value:
-            raise UsageError(f"--prompts installed: {package} does not send the requests of {text}. Leave {name} out.")
+    if getattr(metric, "reasks", None) is not None and not any(each.structured for each in wording.prompts.values()):
+        raise UsageError(f"--prompts installed: {package} does not send the requests of {text}. Leave reasks out.")
     try:
         there = metadata.version(package.name)
     except metadata.PackageNotFoundError:
