@@ -264,8 +264,8 @@ class ContextRelevancy(RagasV00):
     @property
     def kinds(self) -> Kinds:
         """Completion; Sentences where pysbd cuts; Similarities where several replies are compared by them."""
-        sentences, alike = {Sentences} if not self.full_stops else set(), {Similarities} if self._compares else set()
-        return Kinds({Completion, *sentences, *alike})
+        kinds = Kinds({Completion} if self.full_stops else {Completion, Sentences})
+        return kinds | {Similarities} if self._compares else kinds
 
     @property
     def _compares(self) -> bool:
