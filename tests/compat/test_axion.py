@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,9 @@ from merilo.compat.axion import (
     MetricResult,
     MetricRunner,
 )
-from merilo.judges.callables import CallableJudge
 from merilo.judging.kinds.contexts import Relevance, RelevanceVerdict
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
-from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.questions import Given
 
 YES = {
@@ -193,36 +192,6 @@ def test_the_page_runs_without_a_key(capsys: pytest.CaptureFixture[str]) -> None
     assert "Chunk 4: Healthy eating includes fruits and vegetables...." in printed
 
 
-def test_results_stand_in_data_set_order() -> None:
-    """Item by item, and within an item metric by metric, under the classes' names; mappings are items too."""
-    results = run([QUANTUM, {"query": "q?", "retrieved_content": ["short"], "id": "own"}], *relevance_family())
-    assert [(result.id, result.metric_name) for result in results] == [
-        (None, "ContextualRelevancy"),
-        (None, "ContextualRanking"),
-        ("own", "ContextualRelevancy"),
-        ("own", "ContextualRanking"),
-    ]
-    assert [result.score for result in results] == [0.0, 0.0, 1.0, 1.0]
-
-
-def relevance_family() -> list[Any]:
-    return [ContextualRelevancy(), ContextualRanking()]
-
-
-def test_a_failure_is_shared_too() -> None:
-    """A request that fails is not made again for the second metric: both score 0 and say why."""
-    asked: list[Question[Any]] = []
-
-    def broken(question: Question[Any]) -> Given:
-        asked.append(question)
-        return Failure(FailureKind.REFUSED, "it will not")
-
-    results = run([FRANCE], *relevance_family(), judge=merilo.ScriptedJudge.by(broken))
-    assert len(asked) == 1
-    assert [result.score for result in results] == [0.0, 0.0]
-    assert "Note: a judge call failed and was scored all the same." in results[0].pretty()
-
-
 # -- modes --------------------------------------------------------------------------------------------
 
 
@@ -283,27 +252,16 @@ def test_a_judge_of_free_text_computes_the_published_definition() -> None:
     assert result.metadata["definition"] == "axion:contextual_relevancy(relevancy_mode=strict)"
 
 
+def test_options_of_free_text_are_refused_with_grades() -> None:
+    """An option that grades cannot honour is an error, not passed over."""
+    with pytest.raises(merilo.UsageError, match="takes relevancy_mode=strict only with a judge that answers in free"):
+        executed(ContextualRelevancy(relevancy_mode="strict", judge=GRADES), FRANCE)
+
+
 def test_a_metrics_judge_goes_before_the_runners() -> None:
     """Metrics with judges of their own are computed with those, and the order of the results stays."""
     results = run([FRANCE], ContextualRelevancy(judge=GRADES), ContextualRanking())
     assert [result.metadata["judge"] for result in results] == [GRADES.name, JUDGE.name]
-
-
-def test_an_async_callable_is_a_judge() -> None:
-    """A judge is whatever merilo.evaluate takes; it is asked for all items side by side."""
-    in_the_air, most = 0, 0
-
-    async def ask(question: Question[Any]) -> Given:
-        nonlocal in_the_air, most
-        in_the_air += 1
-        most = max(most, in_the_air)
-        await asyncio.sleep(0.05)
-        in_the_air -= 1
-        return free_text(question)
-
-    results = run([FRANCE, DIABETES, QUANTUM], judge=CallableJudge(ask), max_concurrent=3)
-    assert [result.score for result in results] == [2 / 3, 0.5, 0.0]
-    assert most == 3
 
 
 # -- thresholds, failures, errors ---------------------------------------------------------------------
@@ -359,19 +317,53 @@ def test_a_missing_field_is_told_in_one_sentence(item: DatasetItem, what: str) -
     assert results[0].explanation == message
 
 
-def test_execute_takes_a_mapping() -> None:
-    """A mapping under the names of an item's fields is the item; None and NaN in it are missing."""
-    record = {"query": FRANCE.query, "retrieved_content": FRANCE.retrieved_content, "expected_output": float("nan")}
-    result = executed(ContextualRelevancy(judge=JUDGE), record)
-    assert (result.score, result.item) == (2 / 3, FRANCE)
-    with pytest.raises(merilo.DataError, match="has no retrieved_content, and ContextualRelevancy needs"):
-        executed(ContextualRelevancy(judge=JUDGE), {"query": "q?"})
+@each_case(
+    ("make", "message"),
+    [
+        (lambda: ContextualRelevancy(colour="red"), "ContextualRelevancy has no option 'colour'; it takes judge"),
+        (lambda: ContextualRelevancy(mode="summary"), "mode=granular or mode=holistic"),
+        (lambda: ContextualRelevancy(threshold=2), "A threshold must be a number from 0 to 1, got 2."),
+        (lambda: MetricRunner(metrics=[]), "needs at least one metric"),
+        (lambda: MetricRunner(metrics=["faithfulness"]), "takes metrics of merilo.compat.axion, got 'faithfulness'"),
+        (lambda: MetricRunner([ContextualRanking()], thresholds={"Ranking": 0.5}), "thresholds names 'Ranking'"),
+    ],
+)
+def test_wrong_arguments(make: Callable[[], object], message: str) -> None:
+    """What cannot be used is told when it is made."""
+    with pytest.raises(merilo.UsageError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"query": 7}, "takes query as text, got 7"),
+        ({"retrieved_content": "one text"}, "takes retrieved_content as a list of texts, got 'one text'"),
+        ({"retrieved_content": ["a", None]}, "takes retrieved_content as a list of texts"),
+    ],
+)
+def test_wrong_values_of_an_item(fields: dict[str, Any], message: str) -> None:
+    """An item tells a value that its field does not hold."""
+    with pytest.raises(merilo.DataError, match=message):
+        DatasetItem(**fields)
+
+
+@each_case("record", [{"question": "q?"}, {3: "q?"}, "q?", None])
+def test_wrong_records(record: Any) -> None:
+    """A record without any field of an item is an error that names the fields, in a run and in `execute`."""
+    with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
+        run([record])
+    with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
+        executed(ContextualRelevancy(judge=JUDGE), record)
 
 
 @each_case(
     "lines",
     [
+        "from merilo.compat.axion.metrics import ContextualRelevancy",
         "from merilo.compat.axion.dataset import DatasetItem",
+        "from merilo.compat.axion.runners import MetricRunner",
+        "import merilo.compat.axion\nmerilo.compat.axion.ContextualRelevancy, merilo.compat.axion.DatasetItem",
         "import merilo.compat.axion as axion\naxion.metrics.Faithfulness, axion.dataset.DatasetItem, axion.runners",
     ],
 )
@@ -380,21 +372,6 @@ def test_the_import_lines_of_the_page(lines: str) -> None:
     subprocess.run([sys.executable, "-c", lines], check=True)
 
 
-def test_a_run_can_be_kept(tmp_path: Path) -> None:
-    """With out=... the run stays there as any other of merilo's; two judges cannot share one."""
-    run([FRANCE], *relevance_family(), out=tmp_path / "kept")
-    assert list(merilo.Run.open(tmp_path / "kept").metrics) == [
-        "axion:contextual_relevancy",
-        "axion:contextual_ranking",
-    ]
-    with pytest.raises(merilo.UsageError, match="the same models for all metrics"):
-        run([FRANCE], ContextualRelevancy(judge=GRADES), ContextualRanking(), out=tmp_path / "other")
-
-
-def test_the_conversation_is_carried_along() -> None:
-    """AnswerRelevancy over all turns reads the item's conversation."""
-    talk = [{"role": "user", "content": "q0?"}, {"role": "assistant", "content": "One answer that is long enough."}]
-    item = DatasetItem(query="q1?", actual_output="short", conversation=talk)
-    (last,) = run([item], axion.AnswerRelevancy())
-    (whole,) = run([item], axion.AnswerRelevancy(multi_turn_strategy="all_turns"))
-    assert (last.score, whole.score) == (1.0, 0.0)
+def test_no_items_have_no_results() -> None:
+    """An empty data set gives an empty list."""
+    assert run([]) == []

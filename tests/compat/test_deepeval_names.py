@@ -127,14 +127,6 @@ def test_strict_mode_with_the_embedded_judge() -> None:
     assert not metric.is_successful()
 
 
-def test_the_run_stays(tmp_path: Path) -> None:
-    """The metrics of one judge are one run, in the directory that out= names."""
-    metrics = [FaithfulnessMetric(model="embedded"), ContextualRelevancyMetric(model="embedded")]
-    result = evaluate([CASE], metrics, display_config=SILENT, out=tmp_path / "run")
-    assert [list(run.metrics) for run in result.runs] == [["faithfulness", "context_relevance(unit=sentence)"]]
-    assert merilo.Run.open(tmp_path / "run").complete
-
-
 def test_goldens(tmp_path: Path) -> None:
     """Goldens come from files and are evaluated after the loop that answers them."""
     path = tmp_path / "goldens.csv"

@@ -81,12 +81,6 @@ def test_a_metric_keeps_its_own_judge(tmp_path: Path) -> None:
         ragas.evaluate([SAMPLE], metrics=metrics, llm="embedded", out=tmp_path / "run")
 
 
-def test_a_run_can_be_named(tmp_path: Path) -> None:
-    """With out=... the run is in that directory."""
-    ragas.evaluate([SAMPLE], metrics=[faithfulness], llm="embedded", out=tmp_path / "run")
-    assert list(merilo.Run.open(tmp_path / "run").metrics) == ["faithfulness"]
-
-
 def test_data_sets_of_any_form(tmp_path: Path) -> None:
     """Records, columns, frames and files give the same samples; NaN is missing and old names are read."""
     records = [{"question": "q?", "answer": "a", "contexts": ["c"], "ground_truth": float("nan"), "extra": 1}]

@@ -65,14 +65,6 @@ def test_only_import_lines_change() -> None:
             assert all(line.split()[0] in {"from", "import"} for line in changed)
 
 
-def test_there_are_enough_scripts() -> None:
-    """25 scripts for ragas and 15 for DeepEval, each named after a page of the documentation."""
-    for folder, most in (("ragas", 25), ("deepeval", 15)):
-        scripts = scripts_in(Path(__file__).parent / folder / "scripts")
-        assert len(scripts) >= most
-        assert all(script.page.startswith(("https://docs.ragas.io/", "https://deepeval.com/")) for script in scripts)
-
-
 def test_differences_name_scripts() -> None:
     """Each listed difference is of a script of that environment."""
     for name, reasons in DIFFERENCES.items():

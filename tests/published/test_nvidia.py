@@ -12,7 +12,7 @@ from merilo.judging.digests import digest_text
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.rubric import render
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
 from merilo.metrics.registry import parse_metric
 from merilo_published.nvidia import METRICS
@@ -67,12 +67,6 @@ def test_a_metric_breaks_the_laws_that_it_says_it_breaks(metric: type[Metric]) -
 # -- reading a rating ---------------------------------------------------------------------------------
 
 
-@each_case(("reply", "expected"), [("4.0", 0.0), ("out of 4, I say 2", 0.5), ("3", 0.75), ("1", 0.25), ("10", 0.0)])
-def test_accuracy_takes_the_smallest_digit_anywhere(reply: str, expected: float) -> None:
-    """0 is looked for first; 1 and 3, which were not offered, count too."""
-    assert value(ACCURACY, reply, reply) == expected
-
-
 def test_tries_are_draws_of_the_same_words() -> None:
     """Five tries ask the same question at the next draw; the second rating has words and draws of its own."""
     script = Script(["n/a", "none", "1", "x", "2"])
@@ -103,15 +97,6 @@ def test_accuracy_shows_the_reference_first_the_second_time() -> None:
 
 
 # -- a rating that cannot be read ---------------------------------------------------------------------
-
-
-def test_without_the_first_rating_there_is_no_score() -> None:
-    """max(nan, x) is nan: five unreadable tries fail the metric, though the second rating is asked for too."""
-    script = Script(["3"] * 5 + ["1", "unused"])
-    with pytest.raises(AskFailed) as raised:
-        outcome(RELEVANCE, script)
-    assert raised.value.failure.kind is FailureKind.UNREADABLE
-    assert script.replies == ["unused"]
 
 
 def test_without_the_second_rating_the_first_stands_alone() -> None:
@@ -150,12 +135,6 @@ def test_relevance_is_zero_unasked(fields: dict[str, Any]) -> None:
     assert len(found.flags) == 1
 
 
-@pytest.mark.parametrize("fields", [{"retrieved_contexts": ["x"]}, {"user_input": "c1"}])
-def test_relevance_is_asked_otherwise(fields: dict[str, Any]) -> None:
-    """Letters count as they are, and a question that stands in the contexts is no shortcut."""
-    assert value(RELEVANCE, "2", "1", sample=with_fields(**fields)) == 0.75
-
-
 @each_case(
     ("fields", "expected"),
     [
@@ -170,11 +149,6 @@ def test_relevance_is_asked_otherwise(fields: dict[str, Any]) -> None:
 def test_groundedness_is_known_unasked(fields: dict[str, Any], expected: float) -> None:
     """A response that stands in the contexts scores 1, a blank input 0."""
     assert value(GROUNDEDNESS, sample=with_fields(**fields)) == expected
-
-
-def test_groundedness_is_asked_about_other_letters() -> None:
-    """Containment minds the case."""
-    assert value(GROUNDEDNESS, "2", "1", sample=with_fields(response="C1")) == 0.75
 
 
 # -- earlier versions ---------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from each_case import each_case
 from scripted_replies import scripted
 
 from merilo.data.sample import Sample
+from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
-from merilo.metrics.base import Score, Undefined, drive
-from merilo_published.trulens import METRICS, AnswerRelevance, ContextRelevance, Groundedness
+from merilo.metrics.base import Score, drive
+from merilo_published.trulens import METRICS, ContextRelevance, Groundedness, Scale
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
 TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])
@@ -71,13 +72,13 @@ def test_minus_one_is_scored_and_flagged() -> None:
     assert outcome.flags
 
 
-def test_chunks_are_averaged() -> None:
-    """One request for each chunk, and the mean of their values; none without a chunk."""
-    outcome = drive(ContextRelevance().plan(TWO), scripted("3", "0"))
+def test_scales() -> None:
+    """A rating counts on its own scale, and other scales are refused."""
+    outcome = drive(ContextRelevance(scale=Scale.TO_10).plan(TWO), scripted("10", "5"))
     assert isinstance(outcome, Score)
-    assert outcome.value == 0.5
-    empty = Sample("s", user_input="q", retrieved_contexts=[])
-    assert isinstance(drive(ContextRelevance().plan(empty), scripted()), Undefined)
+    assert outcome.value == 0.75
+    with pytest.raises(UsageError, match="scale=0-3"):
+        ContextRelevance(scale="0-5")
 
 
 def test_groundedness() -> None:
@@ -110,12 +111,6 @@ def test_groundedness_of_nothing() -> None:
     outcome = drive(Groundedness().plan(said), scripted("[]"))
     assert isinstance(outcome, Score)
     assert outcome.value == 0.0
-
-
-def test_blank_texts() -> None:
-    """A blank response is rated, as published."""
-    blank = Sample("s", user_input="q", response=" ", retrieved_contexts=["one"])
-    assert isinstance(drive(AnswerRelevance().plan(blank), scripted("0")), Score)
 
 
 @each_case("metric", METRICS)
