@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from math import inf
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +13,15 @@ from each_case import each_case
 from endpoints import Endpoint, asking
 from server import JudgeServer, hang, rate_limited, reset, status
 
+import merilo
 from merilo.engine import dispatcher as dispatching
 from merilo.engine import endpoint_queue, retries
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.rate_limits import RequestLimits, title_of
-from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, TooLarge, Unreachable
+from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, TooLarge, Unreachable, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Reply, Request
 from merilo.providers.openai import OpenAIProvider
-from merilo.runs.ledger import Charge
 
 
 @pytest.fixture
@@ -95,69 +96,6 @@ async def test_retry_after_holds_for_the_refused(server: JudgeServer, refused: i
     assert time.monotonic() - began >= 1.0
 
 
-async def test_a_lost_request_is_sent_again_after_a_learnt_time(
-    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A request that waits far longer than the last replies took is sent again once, and stays charged."""
-    monkeypatch.setattr(retries, "LEAST_DEADLINE_S", 0.5)
-    monkeypatch.setattr(endpoint_queue, "LEAST_DEADLINE_S", 0.5)
-    server.fail_next(hang())
-    async with Dispatcher() as dispatcher:
-        endpoint = provider(server)
-        sends = [asking(endpoint, f"question {number}") for number in range(30)]
-        assert all(isinstance(reply, Reply) for reply in await asyncio.gather(*map(dispatcher.carry, sends)))
-        assert server.count == dispatcher.spending.sent == 31
-        assert dispatcher.timed_out == dispatcher.spending.ledger.balance.unanswered.requests == 1
-
-
-async def arrived(server: JudgeServer, count: int) -> None:
-    """Wait until so many requests have arrived; fail after 10 s."""
-    for _ in range(1_000):
-        if server.count == count:
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail(f"{server.count} requests, not {count}")
-
-
-async def test_a_server_that_answers_nothing_gets_one_request_again(server: JudgeServer) -> None:
-    """While no request that was sent later is answered, one of those that are late is sent again, and only once."""
-    async with Dispatcher() as dispatcher:
-        endpoint = provider(server)
-        await asyncio.gather(*(dispatcher.carry(asking(endpoint, f"question {number}")) for number in range(20)))
-        server.fail(hang())
-        waiting = [asyncio.create_task(dispatcher.carry(asking(endpoint, f"late {number}"))) for number in range(3)]
-        (queue,) = dispatcher._queues.values()
-        for seconds, count in [(0, 23), (9, 23), (11, 24), (100, 24)]:
-            queue.check(time.monotonic() + seconds)
-            await arrived(server, count)
-        await asyncio.sleep(0.1)  # an unwanted one would be sent within 0.01 s
-        assert server.count == 24
-        for task in waiting:
-            task.cancel()
-
-
-@each_case(
-    ("replies", "request_", "expected"),
-    [
-        ([(1.0, (100, 256))] * 19, (100, 256), inf),
-        ([(0.1, (100, 256))] * 20, (100, 256), 10),
-        ([(2.0, (100, 256))] * 99 + [(60.0, (100, 256))], (100, 256), 600),
-        ([(2.0, (100, 256))] * 20, (10, 256), 20),
-        ([(2.0, (100, 256))] * 20, (5_000, 256), 1_000),  # the first long prompt
-        ([(0.1, (100, 256))] * 20, (100, 1_024), 40),
-        ([(2.0, (None, 0))] * 20, (None, 0), 20),
-    ],
-)
-def test_a_deadline_follows_the_last_replies(replies: list[Any], request_: tuple[Any, int], expected: float) -> None:
-    """Ten times the slowest reply, at least 10 s; for a longer request or reply in proportion; none before 20."""
-    answered = [(seconds, charge_of(*tokens)) for seconds, tokens in replies]
-    assert retries.deadline_s(answered, charge_of(*request_)) == expected
-
-
-def charge_of(input_tokens: int | None, reply_tokens: int) -> Charge:
-    return Charge(input_tokens, 0, None, reply_tokens=reply_tokens)
-
-
 async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> None:
     """More 429s than other errors would be forgiven are no failure."""
     server.fail_next(*[rate_limited("0")] * (retries.RETRIES + 3))
@@ -186,6 +124,29 @@ async def test_a_pause_of_hours_ends_the_run(server: JudgeServer) -> None:
     server.fail(rate_limited("7200", "daily quota"))
     with pytest.raises(ProviderDown, match=r"daily quota.*asked to wait 7200 s"):
         await carried(1, provider(server))
+
+
+async def test_complaints_narrow_what_is_in_the_air() -> None:
+    """An endpoint that bears four at once and says so is asked by about four at once, and everything is answered."""
+    now, most_late, asked = [0], [0], [0]
+
+    async def bears_four(_: Request) -> str:
+        asked[0] += 1
+        now[0] += 1
+        try:
+            if now[0] > 4:
+                raise RateLimited("too many")
+            await asyncio.sleep(0.005)
+            if asked[0] > 100:
+                most_late[0] = max(most_late[0], now[0])
+            return "ok"
+        finally:
+            now[0] -= 1
+
+    replies = await carried(200, Endpoint(bears_four), RequestLimits(concurrency=32))
+    assert all(isinstance(reply, Reply) for reply in replies)
+    assert asked[0] < 2 * 200
+    assert most_late[0] >= 2
 
 
 async def test_a_hanging_request_is_broken_off_and_sent_again(server: JudgeServer) -> None:
@@ -379,6 +340,49 @@ async def test_a_refusal_is_a_reply_of_the_endpoint(error: Exception, kind: Fail
 
     replies = await carried(30, Endpoint(declines))
     assert [reply.kind for reply in replies if isinstance(reply, Failure)] == [kind] * 30
+
+
+async def test_a_missing_key_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a provider says when it is opened reaches whoever asked."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        await carried(3, OpenAIProvider("m"))
+
+
+def test_runs_in_two_threads_are_both_done(server: JudgeServer, tmp_path: Path) -> None:
+    """Two evaluations in threads of their own are both done, each with no more in the air than it allows."""
+    server._delay_s = 0.005
+
+    def run(name: str) -> merilo.Run:
+        data = [{"user_input": f"{name}?", "retrieved_contexts": [f"{name} {number}."]} for number in range(40)]
+        return merilo.evaluate(
+            data,
+            judge={"spec": "openai:test-model", "base_url": server.base_url},
+            metrics=["context_relevance"],
+            out=tmp_path / name,
+            storage={"cache": False},
+            limits={"concurrency": 3},
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(run, ["first", "second"]))
+    assert all(run.complete and not run.metrics["context_relevance"].failed for run in runs)
+    assert server.count == 80
+    assert 1 < server.most_at_once <= 6
+
+
+async def test_what_is_on_its_way_can_be_read(server: JudgeServer) -> None:
+    """Traffic counts what was sent, retried, given up and told."""
+    server.fail_next(status(500), rate_limited("0"))
+    async with Dispatcher(RequestLimits(concurrency=2)) as dispatcher:
+        endpoint = provider(server)
+        await asyncio.gather(*(dispatcher.carry(asking(endpoint, text)) for text in "abc"))
+        traffic = dispatcher.traffic()
+    assert (traffic.sent, traffic.in_flight, traffic.queued, traffic.retries, traffic.given_up) == (5, 0, 0, 2, 0)
+    assert traffic.input_tokens > 0
+    assert traffic.output_tokens > 0
+    assert traffic.cost_usd is None
 
 
 async def test_cancelled_requests_free_the_endpoint(server: JudgeServer) -> None:

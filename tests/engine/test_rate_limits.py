@@ -1,7 +1,5 @@
-"""The limiter of an endpoint: at once, a minute, after complaints; between runs and threads."""
+"""The limiter of an endpoint: at once, a minute, after complaints."""
 
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -20,7 +18,6 @@ from merilo.commands.keywords import keyword_options
 from merilo.engine.amounts import max_tokens_of
 from merilo.engine.rate_limits import (
     Limiter,
-    LimiterHandle,
     Permit,
     RequestLimits,
     TokenEstimator,
@@ -49,77 +46,31 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def joined(limiter: Limiter, wake: Callable[[], None] = lambda: None, **limits: Any) -> LimiterHandle:
-    return limiter.join(RequestLimits(**limits), wake)
+def limited(**limits: Any) -> Limiter:
+    return Limiter(RequestLimits(**limits))
 
 
-def permits(share: LimiterHandle, count: int, tokens: int = 0) -> list[Permit]:
+def permits(limiter: Limiter, count: int, tokens: int = 0) -> list[Permit]:
     """So many permits, all of which must be given."""
-    taken = [share.take(tokens) for _ in range(count)]
+    taken = [limiter.take(tokens) for _ in range(count)]
     assert all(isinstance(each, Permit) for each in taken), taken
     return [each for each in taken if isinstance(each, Permit)]
 
 
 def test_no_more_at_once_than_allowed() -> None:
     """A run gets as many permits as its concurrency, and another when one has landed."""
-    share = joined(Limiter("x"), concurrency=3)
-    first, *_ = permits(share, 3)
-    assert share.take(0) == inf
-    share.land(first, good=True)
-    permits(share, 1)
-    assert share.take(0) == inf
+    limiter = limited(concurrency=3)
+    first, *_ = permits(limiter, 3)
+    assert limiter.take(0) == inf
+    limiter.land(first, good=True)
+    permits(limiter, 1)
+    assert limiter.take(0) == inf
 
 
-def test_each_run_counts_all_that_is_in_the_air() -> None:
-    """A run sends only while fewer than its own concurrency are in the air, whoever sent them."""
-    limiter = Limiter("x")
-    wide, narrow = joined(limiter, concurrency=8), joined(limiter, concurrency=2)
-    taken = permits(wide, 2)
-    assert narrow.take(0) == inf
-    for permit in taken:
-        wide.land(permit, good=True)
-    permits(narrow, 2)
-    permits(wide, 6)
-    assert limiter.in_flight == 8
-
-
-def test_runs_share_fairly() -> None:
-    """A run that waits gets its part of what lands, though the other run would take it all."""
-    limiter = Limiter("x")
-    woken: list[int] = []
-    greedy = joined(limiter, concurrency=4)
-    late = joined(limiter, lambda: woken.append(1), concurrency=4)
-    held = permits(greedy, 4)
-    assert late.take(0) == inf
-    for _ in range(2):
-        greedy.land(held.pop(), good=True)
-        assert greedy.take(0) == inf
-        assert woken
-        permits(late, 1)
-        late.take(0)
-    assert (greedy.in_flight, late.in_flight) == (2, 2)
-    greedy.land(held.pop(), good=True)
-    permits(greedy, 1)
-
-
-def test_a_run_that_leaves_gives_back_what_it_held() -> None:
-    """Requests of a run that has ended do not count, and who waits is woken."""
-    limiter = Limiter("x")
-    woken: list[int] = []
-    first, second = joined(limiter, concurrency=1), joined(limiter, lambda: woken.append(1), concurrency=1)
-    (permit,) = permits(first, 1)
-    assert second.take(0) == inf
-    first.leave()
-    assert woken == [1]
-    permits(second, 1)
-    first.land(permit, good=True)  # it lands late
-    assert limiter.in_flight == 1
-
-
-def refuse(share: LimiterHandle, refused: list[Permit], pause_s: float = 0.0) -> None:
+def refuse(limiter: Limiter, refused: list[Permit], pause_s: float = 0.0) -> None:
     """The endpoint refuses these requests."""
     for permit in refused:
-        share.limited(permit, pause_s)
+        limiter.limited(permit, pause_s)
 
 
 @each_case(
@@ -134,46 +85,82 @@ def refuse(share: LimiterHandle, refused: list[Permit], pause_s: float = 0.0) ->
 )
 def test_refusals_narrow_if_many_or_in_a_row(share_of: Callable[[int], bool], width: float) -> None:
     """Up to 10 of 100 refusals change nothing; more, or three in a row, leave as many in flight as were accepted."""
-    limiter = Limiter("x")
-    share = joined(limiter, concurrency=100)
-    refuse(share, [each for each in permits(share, 100) if share_of(each.number)], pause_s=9.0)
+    limiter = limited(concurrency=100)
+    refuse(limiter, [each for each in permits(limiter, 100) if share_of(each.number)], pause_s=9.0)
     assert limiter.width == width
     assert limiter.paused_s == 0
 
 
-def after_refusals(limiter: Limiter, share: LimiterHandle) -> list[Permit]:
+def after_refusals(limiter: Limiter) -> list[Permit]:
     """The four requests in flight after the refusal of the other four of eight."""
-    taken = permits(share, 8)
-    refuse(share, taken[4:])
+    taken = permits(limiter, 8)
+    refuse(limiter, taken[4:])
     assert limiter.width == 4
     return taken[:4]
 
 
 def test_after_a_wait_one_more_is_tried_then_two_more(clock: Clock) -> None:
     """After 2 s and a full round of replies one more request may be in flight, and more after each further round."""
-    limiter, widths = Limiter("x"), []
-    share = joined(limiter, concurrency=8)
-    in_flight = after_refusals(limiter, share)
+    widths = []
+    limiter = limited(concurrency=8)
+    in_flight = after_refusals(limiter)
     for permit in in_flight:
-        share.land(permit, good=True)
+        limiter.land(permit, good=True)
     clock.now += 2.5
     for _ in range(4 + 5 + 7 + 8 + 1):
-        share.land(permits(share, 1)[0], good=True)
+        limiter.land(permits(limiter, 1)[0], good=True)
         widths.append(limiter.width)
     assert widths == [4] * 4 + [5] * 5 + [7] * 7 + [8] * 8 + [inf]
 
 
+def test_the_last_good_width_returns_at_once(clock: Clock) -> None:
+    """A server that refuses all after 100 good replies, and works again, gets its former number at once."""
+    limiter = limited(concurrency=32)
+    for _ in range(100):
+        limiter.land(permits(limiter, 1)[0], good=True)
+    refuse(limiter, permits(limiter, 20), pause_s=1.0)
+    assert limiter.width == 1
+    clock.now += 3.0
+    limiter.land(permits(limiter, 1)[0], good=True)
+    permits(limiter, 1)
+    assert limiter.width == 18
+
+
+def test_a_return_that_fails_is_tried_later_each_time(clock: Clock) -> None:
+    """The wait before the width may increase doubles with each return that the endpoint refuses, up to a minute."""
+    limiter, waits = limited(concurrency=8), []
+    in_flight = after_refusals(limiter)
+    for _ in range(7):
+        waits.append(limiter.widen_at - clock.now)
+        for _ in range(5):
+            limiter.land(in_flight.pop(), good=True)
+            in_flight += permits(limiter, 1)
+        clock.now = limiter.widen_at
+        refuse(limiter, permits(limiter, 1))
+        assert limiter.width == 4
+    assert waits == [2, 4, 8, 16, 32, 60, 60]
+
+
+def test_one_more_is_tried_while_those_in_flight_take_long(clock: Clock) -> None:
+    """A width that a refusal has reduced to what is in flight lets one more through after 2 s without any reply."""
+    limiter = limited(concurrency=8)
+    after_refusals(limiter)
+    assert limiter.take(0) == pytest.approx(2.0)
+    clock.now += 2.5
+    permits(limiter, 1)
+    assert limiter.take(0) == inf
+
+
 def test_a_late_refusal_changes_no_free_width(clock: Clock) -> None:
     """A refusal of a request that was sent before the width last changed counts only while the width is limited."""
-    limiter = Limiter("x")
-    share = joined(limiter, concurrency=4)
-    late, *taken = permits(share, 4)
-    refuse(share, taken)
+    limiter = limited(concurrency=4)
+    late, *taken = permits(limiter, 4)
+    refuse(limiter, taken)
     clock.now += 2.5
     for _ in range(40):
-        share.land(permits(share, 1)[0], good=True)
+        limiter.land(permits(limiter, 1)[0], good=True)
     assert limiter.width == inf
-    refuse(share, [late])
+    refuse(limiter, [late])
     assert limiter.width == inf
 
 
@@ -189,11 +176,11 @@ class Server:
     def serve(self, clock: Clock, concurrency: int | None, requests: int) -> tuple[float, int]:
         """Answer these requests, of two kinds; return the seconds, and the number of refusals."""
         began, luck = clock.now, Random(1)
-        share = joined(Limiter("x"), concurrency=concurrency)
+        limiter = limited(concurrency=concurrency)
         ends: list[tuple[float, int, Permit | None, str]] = []
         left, at_work, number, refused = requests, 0, 0, 0
         while left or ends:
-            while left and isinstance(permit := share.take(0), Permit):
+            while left and isinstance(permit := limiter.take(0), Permit):
                 left, number, kind = left - 1, number + 1, luck.choice(("long", "short"))
                 if at_work >= self.accepts:
                     heappush(ends, (clock.now + 0.01, -number, permit, kind))
@@ -207,10 +194,10 @@ class Server:
                 left += 1
             elif which > 0:
                 at_work -= 1
-                share.land(landed, good=True, kind=kind)
+                limiter.land(landed, good=True, kind=kind)
             else:
                 refused += 1
-                share.limited(landed, self.retry_after_s)
+                limiter.limited(landed, self.retry_after_s)
                 heappush(ends, (clock.now + max(self.retry_after_s, luck.random()), which, None, kind))
         return clock.now - began, refused
 
@@ -234,27 +221,23 @@ def test_a_run_finds_the_best_concurrency(clock: Clock, server: Server, best: in
 
 
 def test_at_least_one_request_is_allowed() -> None:
-    """However often an endpoint refuses, one request at a time may be tried, until no run is left."""
-    limiter = Limiter("x")
-    share = joined(limiter, concurrency=4)
+    """However often an endpoint refuses, one request at a time may be tried."""
+    limiter = limited(concurrency=4)
     for _ in range(10):
-        refuse(share, permits(share, 1))
+        refuse(limiter, permits(limiter, 1))
     assert limiter.width == 1
-    share.leave()
-    assert limiter.width == inf
 
 
-def test_a_pause_holds_for_everybody(clock: Clock) -> None:
-    """If an endpoint accepts none of several requests, no run sends until the longest pause that it named is over."""
-    limiter = Limiter("x")
-    first, second = joined(limiter, concurrency=4), joined(limiter, concurrency=4)
-    for permit, pause_s, paused_s in zip(permits(first, 4), (5.0, 3.0, 9.0, 4.0), (0.0, 0.0, 0.0, 9.0), strict=True):
-        first.limited(permit, pause_s)
+def test_a_pause_holds_for_all_requests(clock: Clock) -> None:
+    """If an endpoint accepts none of several requests, none is sent until the longest pause that it named is over."""
+    limiter = limited(concurrency=4)
+    for permit, pause_s, paused_s in zip(permits(limiter, 4), (5.0, 3.0, 9.0, 4.0), (0.0, 0.0, 0.0, 9.0), strict=True):
+        limiter.limited(permit, pause_s)
         assert limiter.paused_s == paused_s
     clock.now += 1.0
-    assert second.take(0) == pytest.approx(8.0)
+    assert limiter.take(0) == pytest.approx(8.0)
     clock.now += 8.0
-    permits(second, 1)
+    permits(limiter, 1)
 
 
 @given(
@@ -267,11 +250,11 @@ def test_no_minute_is_over(rate: float, tokens: list[int], idle: list[float]) ->
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("merilo.engine.rate_limits.time", clock)
-        share = joined(Limiter("x"), concurrency=1_000, requests_per_minute=rate)
+        limiter = limited(concurrency=1_000, requests_per_minute=rate)
         sent: list[float] = []
         for weight, pause in zip(tokens, idle, strict=False):
             clock.now += pause
-            while not isinstance(given := share.take(weight), Permit):
+            while not isinstance(given := limiter.take(weight), Permit):
                 clock.now += given + 1e-9
             sent.append(clock.now)
     for begin in sent:
@@ -284,10 +267,10 @@ def test_no_minute_takes_more_tokens(rate: int, tokens: list[int]) -> None:
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("merilo.engine.rate_limits.time", clock)
-        share = joined(Limiter("x"), concurrency=1_000, tokens_per_minute=rate)
+        limiter = limited(concurrency=1_000, tokens_per_minute=rate)
         sent: list[tuple[float, int]] = []
         for weight in tokens:
-            while not isinstance(given := share.take(weight), Permit):
+            while not isinstance(given := limiter.take(weight), Permit):
                 clock.now += given + 1e-9
             sent.append((clock.now, weight))
     for begin, _ in sent:
@@ -296,9 +279,9 @@ def test_no_minute_takes_more_tokens(rate: int, tokens: list[int]) -> None:
 
 def test_the_rate_is_reached(clock: Clock) -> None:
     """Asked without pause, an endpoint gets its requests a minute, but for the second that is kept back."""
-    share, sent, begun = joined(Limiter("x"), concurrency=10_000, requests_per_minute=600), 0, clock.now
+    limiter, sent, begun = limited(concurrency=10_000, requests_per_minute=600), 0, clock.now
     while clock.now < begun + 300:
-        given = share.take(0)
+        given = limiter.take(0)
         if isinstance(given, Permit):
             sent += 1
         else:
@@ -306,57 +289,17 @@ def test_the_rate_is_reached(clock: Clock) -> None:
     assert 2_900 <= sent <= 3_000
 
 
-def test_a_rate_counts_what_other_runs_sent(clock: Clock) -> None:
-    """A run with a rate waits for the requests of a run that has none."""
-    limiter = Limiter("x")
-    limited, free = joined(limiter, concurrency=100, requests_per_minute=60), joined(limiter, concurrency=100)
-    permits(free, 10)
-    wait = limited.take(0)
-    assert isinstance(wait, float)
-    assert wait > 5
-
-
 def test_tokens_are_mended_by_what_was_told(clock: Clock) -> None:
     """What a reply took, instead of what was expected, decides when the next may go."""
     waits = []
     for took in (None, 10, 1_000):
-        share = joined(Limiter("x"), concurrency=100, tokens_per_minute=6_000)
-        (permit,) = permits(share, 1, tokens=500)
-        share.land(permit, good=True, tokens=took)
-        given = share.take(500)
+        limiter = limited(concurrency=100, tokens_per_minute=6_000)
+        (permit,) = permits(limiter, 1, tokens=500)
+        limiter.land(permit, good=True, tokens=took)
+        given = limiter.take(500)
         waits.append(0.0 if isinstance(given, Permit) else given)
     unknown, less, more = waits
     assert less < unknown < more
-
-
-def test_threads_never_get_more_than_allowed() -> None:
-    """Eight threads that take and land as fast as they can never have more than three in the air."""
-    limiter, most, lock = Limiter("x"), [0, 0], threading.Lock()
-
-    def work() -> None:
-        share, done = joined(limiter, concurrency=3), 0
-        while done < 200:
-            permit = share.take(0)
-            if isinstance(permit, Permit):
-                with lock:
-                    most[0] += 1
-                    most[1] = max(most)
-                time.sleep(0)
-                with lock:
-                    most[0] -= 1
-                share.land(permit, good=True)
-                done += 1
-            else:
-                time.sleep(0.0005)
-        share.leave()
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert 1 < most[1] <= 3
-    assert limiter.in_flight == 0
 
 
 def test_a_free_local_process_asks_no_model() -> None:

@@ -28,11 +28,12 @@ from merilo.engine.event_loop import call_after
 from merilo.engine.rate_limits import (
     CONCURRENCY,
     PRICED,
+    Limiter,
     Permit,
     RequestLimits,
     TokenEstimator,
     asks_no_model,
-    limiter_for,
+    title_of,
 )
 from merilo.engine.retries import (
     FIRST,
@@ -112,12 +113,11 @@ class EndpointQueue:
         limits = RequestLimits() if self._local else dispatcher.limits
         if not self._remote:  # code of the user does not say that it is asked too much
             limits = replace(limits, concurrency=dispatcher.limits.concurrency or CONCURRENCY)
-        self.limiter = limiter_for(provider)
-        self.title = self.limiter.title
+        self.limiter = Limiter(limits)
+        self.title = title_of(provider)
         self.flying = 0
         self._dispatcher = dispatcher
         self._loop = asyncio.get_running_loop()
-        self._share = self.limiter.join(limits, self._wake)
         self._weighs = limits.tokens_per_minute is not None
         self._expected = TokenEstimator()
         self._priced = dispatcher.spending.price(provider, PRICED) is not None
@@ -184,7 +184,7 @@ class EndpointQueue:
 
     def pump_soon(self) -> None:
         """Schedule `_pump` for the next turn of the loop, when all requests being posted now are in the queue."""
-        if not self._pumping and (self._resting or len(self._workers) < self._share.most):
+        if not self._pumping and (self._resting or len(self._workers) < self.limiter.most):
             self._pumping = True
             self._loop.call_soon(self._pump)
 
@@ -231,22 +231,15 @@ class EndpointQueue:
             worker.overdue = False
         for task in tasks:
             task.cancel()
-        self._share.leave()
         self.read_all()
         return tasks
 
     # admission
 
-    def _wake(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._pump)
-        except RuntimeError:  # the loop is closed: this run is over
-            self._share.waiting = False
-
     def _pump(self) -> None:
         self._pumping = False
         try:
-            while self._resting or len(self._workers) < self._share.most:
+            while self._resting or len(self._workers) < self.limiter.most:
                 pending = self._next()
                 if pending is None:
                     return
@@ -264,11 +257,10 @@ class EndpointQueue:
     def _next(self) -> PendingRequest | None:
         """Return the next request that may be sent now; None if none may."""
         if not self._heap or self._dispatcher.halted:
-            self._share.waiting = False
             return None
         # requests that wait for a retry count too: their places are not given to new requests of a failing endpoint
         failing = not self._breaker.reached or self._failures >= FIRST
-        if failing and self.flying + self._delayed >= self._share.room:
+        if failing and self.flying + self._delayed >= self.limiter.room:
             return None
         action = self._breaker.action
         if action is BreakerAction.NONE:
@@ -306,7 +298,7 @@ class EndpointQueue:
             return None
         if not self._affordable(index, pending):
             return None
-        permit = self._share.take(self._expected.tokens(pending.send.request) if self._weighs else 0)
+        permit = self.limiter.take(self._expected.tokens(pending.send.request) if self._weighs else 0)
         if not isinstance(permit, Permit):
             # infinite: another request's end will pump again, so no timer is needed
             if permit < inf and (self._timer is None or self._timer.when() > self._loop.time() + permit):
@@ -367,7 +359,7 @@ class EndpointQueue:
                 if not worker.abandoned:
                     self._ended(pending, result)
                     pending = self._next()
-                    if self._heap and self.flying < self._share.room:  # the limiter may have widened
+                    if self._heap and self.flying < self.limiter.room:  # the limiter may have widened
                         self.pump_soon()
         except asyncio.CancelledError:
             raise
@@ -427,7 +419,7 @@ class EndpointQueue:
         """Process the result of a request: hand over the reply, retry, or record the failure."""
         self.flying -= 1
         if result is None:  # its server rejected a parameter: the request counts and costs nothing
-            self._share.land(pending.permit, good=True)
+            self.limiter.land(pending.permit, good=True)
             if pending.entry:
                 self._dispatcher.spending.refused(pending.entry, pending.reserved_usd)
                 pending.entry = 0
@@ -451,7 +443,7 @@ class EndpointQueue:
         dispatcher, found = self._dispatcher, self._settled(pending, reply)
         usage = found.usage
         total = None if usage.input_tokens is None else usage.input_tokens + (usage.output_tokens or 0)
-        self._share.land(pending.permit, good=True, tokens=total, kind=pending.send.request.schema_name)
+        self.limiter.land(pending.permit, good=True, tokens=total, kind=pending.send.request.schema_name)
         self._gone_since, self._failures = inf, 0
         self._replies += 1
         self._newest = max(self._newest, pending.permit.number)
@@ -484,10 +476,10 @@ class EndpointQueue:
             self._gone_since = inf
         if isinstance(error, RateLimited) or error.status in OVERLOADED:
             asked_s = error.retry_after_s or 0.0 if isinstance(error, RateLimited) else 0.0
-            # a longer pause ends this run; other runs of the process must not wait for it
-            self._share.limited(pending.permit, asked_s if asked_s <= MAX_PAUSE_S else 0.0)
+            # a longer pause ends the run
+            self.limiter.limited(pending.permit, asked_s if asked_s <= MAX_PAUSE_S else 0.0)
         else:
-            self._share.land(pending.permit, good=False)
+            self.limiter.land(pending.permit, good=False)
         if isinstance(error, ProviderDown) and error.sent:
             self._dispatcher.fail(error)
         elif isinstance(error, ProviderDown):  # there is no server, so no other request in flight was sent either

@@ -1,12 +1,7 @@
-"""Rate limits of endpoints: concurrency, and requests and tokens per minute, shared by all runs of the process.
-
-One `Limiter` represents one endpoint (kind of provider, address and model) in the whole process, for all threads and
-event loops. Each run joins it with a `LimiterHandle`, a handle with the run's own limits.
-"""
+"""Rate limits of an endpoint in one run: concurrency, and requests and tokens per minute."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -18,7 +13,7 @@ from merilo.judging.json_types import as_object
 from merilo.providers.base import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from merilo.providers.base import Provider, Request
 
@@ -87,7 +82,7 @@ class Permit(NamedTuple):
 
 
 class Limiter:
-    """State of one endpoint in this process; use it through `join`. Thread-safe.
+    """The requests of one run to one endpoint.
 
     The width, the number of requests in flight, is 16 at first unless a run fixes it. After each round of replies it
     doubles, until a wider round is refused or takes longer. Such a round ends at its first refusal, and no more are in
@@ -101,19 +96,17 @@ class Limiter:
     again, or one request more, then two more, then four.
     """
 
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.lock = threading.Lock()
-        self.shares: list[LimiterHandle] = []
-        self.meters: dict[tuple[str, float], Meter] = {}
+    def __init__(self, limits: RequestLimits) -> None:
+        self.most = limits.max_in_flight
+        rates = (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute))
+        self._meters = [(kind, Meter(rate)) for kind, rate in rates if rate is not None]
         self.in_flight = 0
-        """Requests in flight, of all runs."""
         self.number = 0
         """Number of requests ever sent."""
         self.changed_at = 0
         """The value of `number` when the width last changed."""
         self.width = inf
-        """Maximum requests in flight; infinite if only the runs' own limits apply."""
+        """Maximum requests in flight; infinite if only the run's own limit applies."""
         self.trying = False
         """True until the present width has lasted a round of replies."""
         self.before = 0.0
@@ -136,21 +129,61 @@ class Limiter:
         self.asked_until = 0.0
         """The latest time that a refusal has named; it holds for all requests if several are refused in a row."""
         self.paused_until = 0.0
+        if limits.concurrency is None:
+            self._try(CONCURRENCY)
+            self.widen_at = 0.0
 
-    def join(self, limits: RequestLimits, wake: Callable[[], None]) -> LimiterHandle:
-        """Return a handle for a run. `wake` is called, from any thread, when a request that had to wait may be sent."""
-        share = LimiterHandle(self, limits, wake)
-        with self.lock:
-            for kind, rate in (("requests", limits.requests_per_minute), ("tokens", limits.tokens_per_minute)):
-                if rate is not None:
-                    share.meters.append((kind, self.meters.setdefault((kind, rate), Meter(rate))))
-            if limits.concurrency is None and not self.shares:
-                self._try(CONCURRENCY)
-                self.widen_at = 0.0
-            self.shares.append(share)
-        return share
+    def take(self, tokens: int) -> Permit | float:
+        """Return a permit to send a request of this many tokens now, or the seconds after which to ask again.
 
-    def widen(self) -> None:
+        The seconds are infinite if a request has to finish first.
+        """
+        now = time.monotonic()
+        if now < self.paused_until:
+            return self.paused_until - now
+        if now >= self.widen_at:
+            self._widen()
+        if self.in_flight >= self.most or self.in_flight >= self.width:
+            return self.widen_at - now if self.widen_at > now else inf
+        if self._meters:
+            wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in self._meters)
+            if wait > 0:
+                return wait
+            for kind, meter in self._meters:
+                meter.charge(now, _weight(kind, tokens))
+        self.in_flight += 1
+        self.number += 1
+        return Permit(self.number, tokens, now)
+
+    def land(self, permit: Permit, *, good: bool, tokens: int | None = None, kind: str = "") -> None:
+        """Record the end of a request, with a reply (`good`) or not. `tokens` is its usage, if it was reported.
+
+        `kind`: a name that requests with replies of similar length share.
+        """
+        self.in_flight -= 1
+        if tokens is not None:
+            for unit, meter in self._meters:
+                if unit == "tokens":
+                    meter.adjust(tokens - permit.tokens)
+        if good:
+            self._replied(permit, kind)
+
+    def limited(self, permit: Permit, pause_s: float) -> None:
+        """Record a "too many requests" reply that asks for this pause."""
+        self.in_flight -= 1
+        self._refuse(permit, pause_s)
+
+    @property
+    def room(self) -> float:
+        """The number of requests that may be in flight at once."""
+        return min(self.most, self.width)
+
+    @property
+    def paused_s(self) -> float:
+        """Seconds until the endpoint may receive requests again; 0 if it may now."""
+        return max(0.0, self.paused_until - time.monotonic())
+
+    def _widen(self) -> None:
         """Try a greater width after a full round of replies, or the former one again if they became slower.
 
         Try one more request if none was sent since the last change: those in flight may take long.
@@ -161,16 +194,16 @@ class Limiter:
         elif self.trying and self._slower > _SLOWER:
             self._hold(self.before)
         else:
-            most = max((each.most for each in self.shares), default=1)
+            most = self.most
             self.usual |= self.took
-            if self.width >= most:  # no run is restricted by it any longer
+            if self.width >= most:  # the run is not restricted by it any longer
                 self.width, self.widen_at, self.trying = inf, inf, False
             else:
                 self.step *= 1 + self.trying
                 self._try(min(most, max(self.width + min(self.step, self.width), self.last_good)))
                 self.last_good = 0.0
 
-    def refuse(self, permit: Permit, pause_s: float) -> None:
+    def _refuse(self, permit: Permit, pause_s: float) -> None:
         """Narrow the width, and pause, if this refusal shows that too much is sent. `permit` is no longer in flight."""
         self.refused.append(permit.number)
         refused, now, accepted = list(self.refused), time.monotonic(), max(1, self.in_flight)
@@ -186,8 +219,7 @@ class Limiter:
         if in_a_row and not self.in_flight:
             self.paused_until = self.asked_until
 
-    def replied(self, permit: Permit, kind: str) -> None:
-        """Record a reply. `kind`: a name that requests with replies of similar length share."""
+    def _replied(self, permit: Permit, kind: str) -> None:
         if permit.number <= self.changed_at:
             return
         self.good += 1
@@ -213,117 +245,6 @@ class Limiter:
     def _try(self, width: float) -> None:
         self.before, self.width, self.trying = self.width, width, True
         self.good, self.took, self.changed_at = 0, {}, self.number
-
-    @property
-    def paused_s(self) -> float:
-        """Seconds until the endpoint may receive requests again; 0 if it may now."""
-        return max(0.0, self.paused_until - time.monotonic())
-
-
-class LimiterHandle:
-    """One run's handle of a limiter; its methods may be called from the run's thread only."""
-
-    def __init__(self, limiter: Limiter, limits: RequestLimits, wake: Callable[[], None]) -> None:
-        self.limits = limits
-        self.most = limits.max_in_flight
-        self.wake = wake
-        self.meters: list[tuple[str, Meter]] = []
-        self.in_flight = 0
-        self.waiting = False
-        self._limiter = limiter
-
-    def take(self, tokens: int) -> Permit | float:
-        """Return a permit to send a request of this many tokens now, or the seconds after which to ask again.
-
-        The seconds are infinite if a request has to finish first. `wake` is called if another run's request finishes.
-        """
-        limiter = self._limiter
-        with limiter.lock:
-            now = time.monotonic()
-            if now < limiter.paused_until:
-                return limiter.paused_until - now
-            if now >= limiter.widen_at:
-                limiter.widen()
-            room, alone = self.most, len(limiter.shares) == 1
-            full = limiter.in_flight >= room or limiter.in_flight >= limiter.width
-            if full or not (alone or self._has_fair_share):
-                self.waiting = True
-                return limiter.widen_at - now if limiter.widen_at > now else inf
-            if self.meters:
-                wait = max(meter.wait_s(now, _weight(kind, tokens)) for kind, meter in self.meters)
-                if wait > 0:
-                    return wait
-            # the meters of all runs, since each run's rate limits what the endpoint receives in total
-            for (kind, _), meter in limiter.meters.items():
-                meter.charge(now, _weight(kind, tokens))
-            self.waiting = False
-            self.in_flight += 1
-            limiter.in_flight += 1
-            limiter.number += 1
-            return Permit(limiter.number, tokens, now)
-
-    def land(self, permit: Permit, *, good: bool, tokens: int | None = None, kind: str = "") -> None:
-        """Record the end of a request, with a reply (`good`) or not. `tokens` is its usage, if it was reported.
-
-        `kind`: see `Limiter.replied`.
-        """
-        limiter = self._limiter
-        with limiter.lock:
-            self._landed()
-            if tokens is not None and limiter.meters:
-                for (unit, _), meter in limiter.meters.items():
-                    if unit == "tokens":
-                        meter.adjust(tokens - permit.tokens)
-            if good:
-                limiter.replied(permit, kind)
-        if len(limiter.shares) > 1:
-            self._wake_others()
-
-    def limited(self, permit: Permit, pause_s: float) -> None:
-        """Record a "too many requests" reply that asks for this pause."""
-        with self._limiter.lock:
-            self._landed()
-            self._limiter.refuse(permit, pause_s)
-        self._wake_others()
-
-    def leave(self) -> None:
-        """Leave the limiter. The run's requests in flight count as finished."""
-        limiter = self._limiter
-        with limiter.lock:
-            limiter.in_flight -= self.in_flight
-            self.in_flight = 0
-            if self in limiter.shares:
-                limiter.shares.remove(self)
-            if not limiter.shares:  # the next run measures the width again; rates and pauses stay in force
-                limiter.width = limiter.widen_at = limiter.step = inf
-                limiter.trying, limiter.good, limiter.hold_s = False, 0, 0.0
-                limiter.refused.clear()
-                limiter.usual.clear()
-        self._wake_others()
-
-    @property
-    def room(self) -> float:
-        """The number of requests that may be in flight at once."""
-        return min(self.most, self._limiter.width)
-
-    @property
-    def _has_fair_share(self) -> bool:
-        """True unless this run has its fair share of the endpoint and another run waits that could send now."""
-        shares = self._limiter.shares
-        in_flight = self._limiter.in_flight
-        if not any(each.waiting and each is not self and in_flight < each.room for each in shares):
-            return True
-        active = sum(each.waiting or each.in_flight > 0 or each is self for each in shares)
-        return self.in_flight < max(1, self.room // active)
-
-    def _landed(self) -> None:
-        if self.in_flight:  # not after `leave`
-            self.in_flight -= 1
-            self._limiter.in_flight -= 1
-
-    def _wake_others(self) -> None:
-        for each in [each for each in self._limiter.shares if each.waiting and each is not self]:
-            each.wake()
 
 
 class TokenEstimator:
@@ -368,19 +289,6 @@ class TokenEstimator:
 def asks_no_model(provider: Provider) -> bool:
     """Return True for a provider that runs on this machine and is free; rate limits and budgets do not apply to it."""
     return "base_url" not in provider.fingerprint() and provider.price_usd(PRICED) == 0.0
-
-
-_limiters: dict[str, Limiter] = {}
-_limiters_lock = threading.Lock()
-
-
-def limiter_for(provider: Provider) -> Limiter:
-    """Return the process's limiter of an endpoint; a new one without an address (a callable, a local process)."""
-    title = title_of(provider)
-    if "base_url" not in provider.fingerprint():
-        return Limiter(title)
-    with _limiters_lock:
-        return _limiters.setdefault(title, Limiter(title))
 
 
 def title_of(provider: Provider) -> str:
