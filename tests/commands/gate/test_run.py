@@ -22,7 +22,6 @@ from imported import import_scores
 from judged_rivers import rows
 from seals import seal_again
 from server import JudgeServer
-from typer.main import get_command
 
 import merilo
 import merilo as api
@@ -642,8 +641,8 @@ def forged_mean(run: Path) -> Path:
 def test_a_forged_run_is_not_shown_beside_others(forge: Any, tmp_path: Path) -> None:
     """The commands compare, report and export recompute a few samples first; runs that follow are shown."""
     runs = [str(graded(tmp_path / name, grades(4, 4, 4)).path) for name in ("honest", "copy")]
-    shown: list[Callable[[], None]] = [
-        lambda: get_command(app(["compare"])).main(["compare", *runs], standalone_mode=False),
+    shown: list[Callable[[], object]] = [
+        lambda: app()(["compare", *runs], standalone_mode=False),
         lambda: report_cli.report(runs=[runs[1]], out=str(tmp_path / "report.html")),
         lambda: export_cli.export([runs[1]], str(tmp_path / "table.csv")),
     ]
