@@ -28,48 +28,39 @@ class BoundedCache(Generic[K, V]):
         self._size = size
         self._max_size = max_size
         self._lock = Lock()
-        self._entries: OrderedDict[K, Future[V]] = OrderedDict()
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._making: dict[K, Future[V]] = {}
         self._total = 0
 
     def __getitem__(self, key: K) -> V:
         """Return the value of a key. Raises the error of `make`; the next call tries again."""
         while True:
             with self._lock:
-                entry = self._entries.get(key)
-                own = entry is None
-                if entry is None:
-                    entry = self._entries[key] = Future()
-                else:
-                    self._entries.move_to_end(key)
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    return self._values[key]
+                own = key not in self._making
+                made = self._making.setdefault(key, Future())
             if own:
-                return self._fill(key, entry)
+                return self._fill(key, made)
             try:
-                return entry.result()
+                return made.result()
             except Cancelled:  # the thread that computed it was cancelled; this thread may not be
                 check_cancelled()
 
-    def _fill(self, key: K, entry: Future[V]) -> V:
+    def _fill(self, key: K, made: Future[V]) -> V:
         try:
             value = self._make(key)
         except BaseException as error:
             with self._lock:
-                del self._entries[key]
-            entry.set_exception(error)
+                del self._making[key]
+            made.set_exception(error)
             raise
         with self._lock:
-            entry.set_result(value)
+            del self._making[key]
+            self._values[key] = value
             self._total += self._size(key, value)
-            self._drop_oldest(key)
+            while self._total > self._max_size and len(self._values) > 1:  # the newest one stays, however large
+                self._total -= self._size(*self._values.popitem(last=False))
+        made.set_result(value)
         return value
-
-    def _drop_oldest(self, made: K) -> None:
-        """Drop the least recently used entries, except those being computed and the newest one, however large."""
-        dropped: list[K] = []
-        for key, entry in self._entries.items():
-            if self._total <= self._max_size:
-                break
-            if key != made and entry.done():
-                self._total -= self._size(key, entry.result())
-                dropped.append(key)
-        for key in dropped:
-            del self._entries[key]

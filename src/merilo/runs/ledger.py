@@ -275,21 +275,20 @@ class Ledger:
             os.ftruncate(self._file, self._size)  # a killed process may have left half a line
         if not self.lines:
             lines = (f'["ledger",{FORMAT}', *lines)
-        file = self._file
+        file, size = self._file, self._size
         seal, data = self._seal, b""
         for line in lines:
             body = line.replace("None", "null").encode()  # a line holds no text in which this could be a word
             seal = crc32(body, seal)
             data += b'%s,"%08x"]\n' % (body, seal)
-        size = len(data)
         try:
-            written = os.write(file, data)
-            while written < size:
-                written += os.write(file, data[written:])
+            while data:
+                written = os.write(file, data)
+                data, size = data[written:], size + written
         except OSError:
             os.ftruncate(file, self._size)  # later lines must not be appended to half a line
             raise
-        self._seal, self._size, self.lines = seal, self._size + size, self.lines + len(lines)
+        self._seal, self._size, self.lines = seal, size, self.lines + len(lines)
 
     def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
         """Process an entry that this module wrote, as its checksum shows."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import zlib
+from bisect import bisect_right
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from merilo.judging.json_types import as_list, as_object, compact
+from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
 from merilo.judging.verdicts import Failure, later_fields, per_type
 from merilo.runs.database import MAX_VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
@@ -127,15 +128,23 @@ class SampleTexts:
     def __init__(self, row: int, record: str) -> None:
         self.row = row
         self.texts = tuple(_texts_in(json.loads(record)))
+        self._joined = "\0".join(self.texts)
+        self._starts = [*accumulate((len(text) + 1 for text in self.texts), initial=0)]
         self.fields: dict[str | tuple[str, ...], str] = {}
         """JSON of the values of questions that were written before."""
 
     def place(self, text: str) -> list[int] | None:
         """Return the number of a text, with start and end if this is only a part of it; None if no text contains it."""
-        for number, whole in enumerate(self.texts) if len(text) >= _LEAST else ():
-            if (start := whole.find(text)) >= 0:
-                return [number] if len(text) == len(whole) else [number, start, start + len(text)]
-        return None
+        size = len(text)
+        at = self._joined.find(text) if size >= _LEAST else -1
+        if at < 0:
+            return None
+        number = bisect_right(self._starts, at) - 1
+        start, end = at - self._starts[number], self._starts[number + 1] - self._starts[number] - 1
+        # a text with a zero character may be found across two
+        if start + size > end:
+            return None
+        return [number] if size == end else [number, start, start + size]
 
     def places(self, texts: tuple[str, ...]) -> list[list[int] | str]:
         """Return the place of each text, or the text itself. Parts of one text that follow each other are one place."""
@@ -147,7 +156,7 @@ class SampleTexts:
             else:
                 place = self.place(text)
                 found.append(place or text)
-                part = place if place and len(place) > 1 else []
+                part = place if place and place[1:] else []
                 whole = self.texts[part[0]] if part else ""
         return found
 
@@ -159,12 +168,12 @@ class SampleTexts:
         return [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)] or [text]
 
 
-def _texts_in(value: Any) -> Iterator[str]:  # Any: JSON
-    """Yield all texts of a JSON value, in order."""
-    if isinstance(value, str):
-        yield value
-    for each in as_list(value) or (as_object(value) or {}).values():
-        yield from _texts_in(each)
+def _texts_in(value: Any) -> list[str]:  # Any: JSON
+    """Return all texts of a JSON value, in order."""
+    if value.__class__ is str:  # exact types, as JSON has no others: this runs for every sample
+        return [value]
+    inner = value if value.__class__ is list else value.values() if value.__class__ is dict else ()
+    return [text for each in inner for text in ((each,) if each.__class__ is str else _texts_in(each))]
 
 
 NO_SAMPLE: Final = SampleTexts(0, "{}")
