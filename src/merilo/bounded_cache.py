@@ -62,5 +62,6 @@ class BoundedCache(Generic[K, V]):
             self._total += self._size(key, value)
             while self._total > self._max_size and len(self._values) > 1:  # the newest one stays, however large
                 self._total -= self._size(*self._values.popitem(last=False))
+        # after the lock is free, since this wakes the threads that wait
         made.set_result(value)
         return value

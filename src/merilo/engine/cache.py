@@ -411,7 +411,9 @@ class VerdictCache:
                 kind = (judge, question.kind)
                 source = self._sources[kind] if kind in self._sources else self._source(db, *kind)
                 rows += ((key, text, seal(key, text), source, now),)
+            # before new rows: a key that was dropped may have been answered again
             db.executemany("DELETE FROM verdicts WHERE key = ?", [(key,) for key in self._dropped])
+            # another process may have stored an answer since the look-up, and the first one counts
             db.executemany("INSERT OR IGNORE INTO verdicts VALUES (?, ?, ?, ?, ?)", rows)
 
     def _source(self, db: sqlite3.Connection, judge: str, kind: str) -> int:

@@ -279,6 +279,7 @@ class Ledger:
         seal, data = self._seal, b""
         for line in lines:
             body = line.replace("None", "null").encode()  # a line holds no text in which this could be a word
+            # a checksum covers all lines before it, so that a missing line is found
             seal = crc32(body, seal)
             data += b'%s,"%08x"]\n' % (body, seal)
         try:

@@ -151,6 +151,7 @@ class SampleTexts:
         found: list[list[int] | str] = []
         part, whole = list[int](), ""
         for text in texts:
+            # sentences follow each other in their context, so the end of the last one is the place to look
             if part and (at := whole.find(text, part[-1])) >= 0:
                 part += (at, at + len(text))
             else:
