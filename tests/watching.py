@@ -2,9 +2,12 @@
 
 import json
 import random
+import shutil
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from command_line import Here
@@ -43,9 +46,17 @@ def refused(here: Here, *more: str, day: int = 9, source: str = "traffic.jsonl")
 
 def learned(here: Here) -> None:
     """Traffic of a day, all of it the reference."""
+    shutil.copytree(_learned().name, here.path, dirs_exist_ok=True)
+
+
+@cache
+def _learned() -> "TemporaryDirectory[str]":
+    folder = TemporaryDirectory()
+    here = Here(Path(folder.name))
     write(here.path / "traffic.jsonl", 0, 200)
     code, found = look(here, 1)
     assert (code, found["reference_units"]) == (0, 200), found
+    return folder
 
 
 def content(state: Path) -> tuple[dict[str, Any], list[Any]]:

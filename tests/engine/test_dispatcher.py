@@ -270,9 +270,14 @@ async def test_an_endpoint_that_dies_stops_the_run_after_twenty(monkeypatch: pyt
     assert asked[0] == 10 + 2 * 20 + 1  # an answered request is repeated before the run stops
 
 
-@pytest.mark.parametrize("concurrency", [1, 16])
-@pytest.mark.parametrize("error", [Temporary("reset"), Unreachable("refused", sent=False)])
-@pytest.mark.parametrize("poisoned", [lambda n: n % 5 == 0, lambda n: n < 24, lambda n: n >= 96])
+@pytest.mark.parametrize(
+    ("poisoned", "error", "concurrency"),
+    [
+        (lambda n: n % 5 == 0, Temporary("reset"), 16),
+        (lambda n: n < 24, Unreachable("refused", sent=False), 1),
+        (lambda n: n >= 96, Unreachable("refused", sent=False), 16),
+    ],
+)
 async def test_prompts_that_always_break_the_connection_fail_alone(
     monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[int], bool], error: Exception, concurrency: int
 ) -> None:

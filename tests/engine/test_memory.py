@@ -28,5 +28,5 @@ def peak_mb(samples: int) -> int:
 
 
 def test_ten_times_the_samples_need_little_more_memory() -> None:
-    """From 1,500 to 15,000 samples with 10 MB of text the peak grows by less than 25 MB, bounded caches included."""
-    assert peak_mb(15_000) - peak_mb(1_500) < 25
+    """From 1,000 to 10,000 samples with 7 MB of text the peak grows by less than 25 MB, bounded caches included."""
+    assert peak_mb(10_000) - peak_mb(1_000) < 25

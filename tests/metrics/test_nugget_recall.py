@@ -74,6 +74,7 @@ def test_questions_are_those_about_the_response_as_evidence() -> None:
     assert all(isinstance(each, Support) and each.contexts == (sample().response,) for each in says.asked)
 
 
+@pytest.mark.usefixtures("seeds")
 @pytest.mark.parametrize("text", ["nugget_recall", "nugget_recall(okay_weight=0.0)"])
 def test_the_contract_is_met(text: str) -> None:
     """The metric meets the contract on samples with three nuggets."""

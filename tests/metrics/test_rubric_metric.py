@@ -58,6 +58,7 @@ def test_the_judge_sees_the_texts_that_the_file_names(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("seeds")
 @pytest.mark.parametrize("texts", ["[response]", "[user_input, retrieved_contexts, response]", "[reference_contexts]"])
 def test_a_rubric_keeps_the_law(tmp_path: Path, texts: str) -> None:
     """A metric from a file keeps the law that every metric is held to, and needs the texts that it shows."""

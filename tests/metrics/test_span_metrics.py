@@ -113,6 +113,7 @@ def test_wrong_metadata_is_named() -> None:
         assert outcome("span_recall", sample) == Undefined(NO_SPANS), rows
 
 
+@pytest.mark.usefixtures("seeds")
 @each_case("metric", [f"{name}{form}" for name in METRICS for form in ("", "(unjudged=high)")])
 def test_the_contract_is_met(metric: str) -> None:
     """The metrics meet the contract of every metric; nDCG needs a sample with overlap to show that order matters."""

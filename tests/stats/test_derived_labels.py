@@ -14,7 +14,7 @@ from merilo.metrics.context_metrics import ContextPrecision
 from merilo.stats.corrected_pairs import PairLabels, correct_pairs
 from merilo.stats.correction import Labels, correct
 
-STUDIES, SAMPLES, LABELLED, CONTEXTS = 150, 200, 40, 4
+STUDIES, SAMPLES, LABELLED, CONTEXTS = 100, 200, 40, 4
 ALLOWED = 0.93 - 2 * sqrt(0.93 * 0.07 / STUDIES)
 PRECISION = ContextPrecision()
 
@@ -49,7 +49,7 @@ def study(source: np.random.Generator, samples: int) -> list[tuple[NDArray[np.fl
 
 
 def test_average_precision_from_whole_labelled_samples_is_covered() -> None:
-    """In 150 studies with 40 labelled samples, means and differences cover the truth as often as 95 % intervals do."""
+    """In 100 studies with 40 labelled samples, means and differences cover the truth as often as 95 % intervals do."""
     source = np.random.default_rng(3)
     truth = float(study(source, 100_000)[1][0].mean())  # the two systems do not differ by people
     mean = pair = raw = 0

@@ -10,7 +10,7 @@ from merilo.stats import judge_error_difference
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.intervals import t_quantile
 
-STUDIES = 400
+STUDIES = 200
 
 
 def labels(first: list[float], second: list[float], human: float = 0.5) -> PairLabels:
@@ -89,7 +89,7 @@ def true_difference(cell: Cell) -> float:
     ids=str,
 )
 def test_intervals_of_40_labelled_pairs_cover(cell: Cell) -> None:
-    """In 400 studies the 95 % interval covers the true error difference in at least 93 %."""
+    """In 200 studies the 95 % interval covers the true error difference in at least 93 %."""
     source, true = np.random.default_rng(5), true_difference(cell)
     covered = 0
     for _ in range(STUDIES):
