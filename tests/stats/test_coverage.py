@@ -12,7 +12,7 @@ import simulated
 import simulated_labels
 from each_case import each_case
 
-STUDIES = 60
+STUDIES = 80
 SEED = 21
 SAMPLES, CLUSTERS = (30, 100, 1_000), (10, 30, 100)
 FEW = ("Beta(.5,4.5)", "92 % ones", "rate .8")
