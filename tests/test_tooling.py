@@ -165,9 +165,10 @@ def test_design_pages_name_files_that_exist() -> None:
 
 
 def test_every_slow_test_exists() -> None:
-    """`tests/slow.txt` names no test that was deleted or renamed."""
+    """`tests/slow.txt`, and `tests/slowest.txt` with a reason each, name no test that was deleted or renamed."""
     gone = []
-    for line in (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split():
+    slow, slowest = ((ROOT / "tests" / name).read_text(encoding="utf-8") for name in ("slow.txt", "slowest.txt"))
+    for line in (*slow.split(), *re.findall("^tests/.*?(?=: )", slowest, re.MULTILINE)):
         path, _, name = line.partition("::")
         text = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else ""
         if f"def {name}(" not in text:

@@ -92,7 +92,7 @@ def write_data(path: Path, samples: int) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-@pytest.mark.parametrize("limit", [1, 1_000, 40_000, 140_000])
+@pytest.mark.parametrize("limit", [1, 40_000])
 def test_a_full_disk_is_one_sentence(limit: int, tmp_path: Path) -> None:
     """Where no file may grow further the run ends with a sentence and status 2; with room it goes on and finishes."""
     write_data(tmp_path / "data.jsonl", 100)

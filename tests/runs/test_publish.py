@@ -76,9 +76,13 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 """By name: a command, and what it writes."""
+ALWAYS = ("run", "import", "label --labels", "page")
+"""Commands of `make test`: each kind of output once, a new run, an existing one and single files."""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in ALWAYS else pytest.mark.long) for each in COMMANDS]
+)
 def test_a_command_that_is_killed_finishes_when_it_is_repeated(name: str, template: Path, tmp_path: Path) -> None:
     """Killed before each of its writes: what a reader sees is old or new, and the same command gives the same bytes."""
     words, target = COMMANDS[name]
