@@ -29,7 +29,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with data, scores, a run, and labels for the run."""
     here = tmp_path_factory.mktemp("template")
     rows = contexts_rows(24)
-    (here / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (here / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:6]), encoding="utf-8")
     scores = "".join(f"s{number},{number % 5}\n" for number in range(50))
     (here / "scores.csv").write_text(f"id,rating\n{scores}", encoding="utf-8")
     run = judged_run(here / "run", rows, ["context_relevance"])
@@ -60,9 +60,9 @@ def content(path: Path) -> dict[str, bytes]:
 
 
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "run": (("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--quiet", "--out", "new"), "new"),
+    "run": (("run", "few.jsonl", "--metrics", "context_relevance", "--no-cache", "--quiet", "--out", "new"), "new"),
     "run again": (
-        ("run", "data.jsonl", "--metrics", "context_relevance", "--no-cache", "--retry-failed", "--out", "new"),
+        ("run", "few.jsonl", "--metrics", "context_relevance", "--no-cache", "--retry-failed", "--out", "new"),
         "new",
     ),
     "import": (("import", "scores.csv", "--score", "rating=0..4", "--out", "new"), "new"),
