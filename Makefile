@@ -23,7 +23,9 @@ else
 endif
 PINNED = $(INSTALL) --require-hashes -r
 # Bytecode is kept, whatever the caller's environment says: pytest rewrites the assertions of each module without it.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+# One worker more than processors, as many tests wait for a server or a child.
+WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1 )))
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist worksteal
 CHECKED := $(wildcard src tests tools benchmarks examples training)
 
 .PHONY: help
