@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -252,12 +251,6 @@ def test_a_judge_of_free_text_computes_the_published_definition() -> None:
     assert result.metadata["definition"] == "axion:contextual_relevancy(relevancy_mode=strict)"
 
 
-def test_options_of_free_text_are_refused_with_grades() -> None:
-    """An option that grades cannot honour is an error, not passed over."""
-    with pytest.raises(merilo.UsageError, match="takes relevancy_mode=strict only with a judge that answers in free"):
-        executed(ContextualRelevancy(relevancy_mode="strict", judge=GRADES), FRANCE)
-
-
 def test_a_metrics_judge_goes_before_the_runners() -> None:
     """Metrics with judges of their own are computed with those, and the order of the results stays."""
     results = run([FRANCE], ContextualRelevancy(judge=GRADES), ContextualRanking())
@@ -318,46 +311,6 @@ def test_a_missing_field_is_told_in_one_sentence(item: DatasetItem, what: str) -
 
 
 @each_case(
-    ("make", "message"),
-    [
-        (lambda: ContextualRelevancy(colour="red"), "ContextualRelevancy has no option 'colour'; it takes judge"),
-        (lambda: ContextualRelevancy(mode="summary"), "mode=granular or mode=holistic"),
-        (lambda: ContextualRelevancy(threshold=2), "A threshold must be a number from 0 to 1, got 2."),
-        (lambda: MetricRunner(metrics=[]), "needs at least one metric"),
-        (lambda: MetricRunner(metrics=["faithfulness"]), "takes metrics of merilo.compat.axion, got 'faithfulness'"),
-        (lambda: MetricRunner([ContextualRanking()], thresholds={"Ranking": 0.5}), "thresholds names 'Ranking'"),
-    ],
-)
-def test_wrong_arguments(make: Callable[[], object], message: str) -> None:
-    """What cannot be used is told when it is made."""
-    with pytest.raises(merilo.UsageError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"query": 7}, "takes query as text, got 7"),
-        ({"retrieved_content": "one text"}, "takes retrieved_content as a list of texts, got 'one text'"),
-        ({"retrieved_content": ["a", None]}, "takes retrieved_content as a list of texts"),
-    ],
-)
-def test_wrong_values_of_an_item(fields: dict[str, Any], message: str) -> None:
-    """An item tells a value that its field does not hold."""
-    with pytest.raises(merilo.DataError, match=message):
-        DatasetItem(**fields)
-
-
-@each_case("record", [{"question": "q?"}, {3: "q?"}, "q?", None])
-def test_wrong_records(record: Any) -> None:
-    """A record without any field of an item is an error that names the fields, in a run and in `execute`."""
-    with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
-        run([record])
-    with pytest.raises(merilo.DataError, match=r"query|DatasetItem"):
-        executed(ContextualRelevancy(judge=JUDGE), record)
-
-
-@each_case(
     "lines",
     [
         "from merilo.compat.axion.metrics import ContextualRelevancy",
@@ -370,8 +323,3 @@ def test_wrong_records(record: Any) -> None:
 def test_the_import_lines_of_the_page(lines: str) -> None:
     """Each import of axion's page works with `merilo.compat.` before it, alone and in a fresh process."""
     subprocess.run([sys.executable, "-c", lines], check=True)
-
-
-def test_no_items_have_no_results() -> None:
-    """An empty data set gives an empty list."""
-    assert run([]) == []

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import merilo
 from merilo.compat.deepeval import EvaluationDataset, Golden, LLMTestCase, assert_test, evaluate
 from merilo.compat.deepeval.errors import MissingTestCaseParamsError
 from merilo.compat.deepeval.evaluate import DisplayConfig, ErrorConfig

@@ -113,44 +113,6 @@ def test_after_a_wait_one_more_is_tried_then_two_more(clock: Clock) -> None:
     assert widths == [4] * 4 + [5] * 5 + [7] * 7 + [8] * 8 + [inf]
 
 
-def test_the_last_good_width_returns_at_once(clock: Clock) -> None:
-    """A server that refuses all after 100 good replies, and works again, gets its former number at once."""
-    limiter = limited(concurrency=32)
-    for _ in range(100):
-        limiter.land(permits(limiter, 1)[0], good=True)
-    refuse(limiter, permits(limiter, 20), pause_s=1.0)
-    assert limiter.width == 1
-    clock.now += 3.0
-    limiter.land(permits(limiter, 1)[0], good=True)
-    permits(limiter, 1)
-    assert limiter.width == 18
-
-
-def test_a_return_that_fails_is_tried_later_each_time(clock: Clock) -> None:
-    """The wait before the width may increase doubles with each return that the endpoint refuses, up to a minute."""
-    limiter, waits = limited(concurrency=8), []
-    in_flight = after_refusals(limiter)
-    for _ in range(7):
-        waits.append(limiter.widen_at - clock.now)
-        for _ in range(5):
-            limiter.land(in_flight.pop(), good=True)
-            in_flight += permits(limiter, 1)
-        clock.now = limiter.widen_at
-        refuse(limiter, permits(limiter, 1))
-        assert limiter.width == 4
-    assert waits == [2, 4, 8, 16, 32, 60, 60]
-
-
-def test_one_more_is_tried_while_those_in_flight_take_long(clock: Clock) -> None:
-    """A width that a refusal has reduced to what is in flight lets one more through after 2 s without any reply."""
-    limiter = limited(concurrency=8)
-    after_refusals(limiter)
-    assert limiter.take(0) == pytest.approx(2.0)
-    clock.now += 2.5
-    permits(limiter, 1)
-    assert limiter.take(0) == inf
-
-
 def test_a_late_refusal_changes_no_free_width(clock: Clock) -> None:
     """A refusal of a request that was sent before the width last changed counts only while the width is limited."""
     limiter = limited(concurrency=4)

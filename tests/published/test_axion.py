@@ -9,7 +9,7 @@ from each_case import each_case
 from scripted_replies import NO_REPLY, Script
 
 from merilo.data.sample import Sample
-from merilo.errors import MissingField, UsageError
+from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.digests import digest_text
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
@@ -81,24 +81,6 @@ NOTHING = Sample("n", user_input="q?", retrieved_contexts=[], response="a.", ref
 # -- chunks -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reply", ["I cannot tell.", {"verdict": "yes"}, {"verdicts": [{"verdict": "maybe"}]}])
-def test_a_reply_of_another_form_is_a_failed_call(reply: Any) -> None:
-    """Text without JSON, another object and an unheard-of verdict count as a request that failed."""
-    assert score("contextual_relevancy", reply).flags == (LOST,)
-
-
-@each_case("name", ["contextual_relevancy", "contextual_ranking", "contextual_precision", "contextual_utilization"])
-def test_nothing_retrieved_scores_0_without_a_call(name: str) -> None:
-    """An empty list of contexts is 0 and asks nothing."""
-    assert score(name, sample=NOTHING).value == 0.0
-
-
-def test_the_relevancy_mode_picks_the_rubric() -> None:
-    """Strict and task relevancy are asked through texts of their own."""
-    assert asked("contextual_relevancy(relevancy_mode=strict)", relevancy("yes", "no", "no")) == ["relevancy_strict"]
-    assert asked("contextual_relevancy", relevancy("yes", "no", "no")) == ["relevancy_task"]
-
-
 def test_ranking_and_relevancy_ask_the_equal_question() -> None:
     """Relevancy, ranking and utilization share one question about the same contexts, so a run asks it once."""
     seen: list[list[Question[Any]]] = []
@@ -113,18 +95,6 @@ def test_ranking_and_relevancy_ask_the_equal_question() -> None:
         drive(parse_metric(f"axion:{name}").plan(FRANCE), answer)
         seen.append(questions)
     assert seen[0][0] == seen[1][0] == seen[2][0]
-
-
-def test_equal_contexts_are_asked_about_anew() -> None:
-    """Two equal contexts are two requests, the second as the next draw."""
-    twice = Sample("t", user_input="q?", retrieved_contexts=["c", "c"], reference="r")
-    assert score("contextual_precision", {"is_useful": False}, {"is_useful": True}, sample=twice).value == 0.5
-
-
-def test_a_failed_sufficiency_scores_0() -> None:
-    """A failed request on sufficiency is 0 with a flag, as if it was not enough."""
-    found = score("contextual_sufficiency", NO_REPLY)
-    assert (found.value, found.flags) == (0.0, (LOST,))
 
 
 def test_utilization_counts_relevant_contexts_only() -> None:
@@ -156,11 +126,6 @@ def test_recall_with_no_verdict_is_a_failure() -> None:
         outcome("contextual_recall", given("a", "b"), supported())
 
 
-def test_recall_asks_even_where_nothing_was_retrieved() -> None:
-    """An empty list of contexts is held against the statements like any other."""
-    assert score("contextual_recall", given("a"), supported(False), sample=NOTHING).value == 0.0
-
-
 def test_recall_refuses_a_flood_of_single_requests() -> None:
     """More statements than a text can make are not asked about one by one."""
     with pytest.raises(AskFailed, match="can make at most"):
@@ -181,13 +146,6 @@ def test_a_claim_without_verdict_is_a_failure() -> None:
     assert score("faithfulness", given("a", "b"), NO_REPLY, one, one).value == 1.0
 
 
-def test_contexts_are_joined_by_line_ends() -> None:
-    """The evidence is all contexts, one after another on lines of their own."""
-    answer = Script([given("a"), faith("No Evidence")])
-    drive(parse_metric("axion:faithfulness").plan(FRANCE), answer)
-    assert answer.filled[1] == {"claims": '["a"]', "context": "\n".join(c.text for c in FRANCE.contexts)}
-
-
 EXPLAINED = {"explanation": "e"}
 
 
@@ -202,18 +160,6 @@ def test_a_failed_explanation_is_a_failure() -> None:
     """The published code breaks where the score cannot be put into words."""
     with pytest.raises(AskFailed):
         outcome("answer_relevancy", given("a"), relevancy("no"), NO_REPLY)
-
-
-def test_the_explanation_is_told_the_reasons() -> None:
-    """It gets the reasons for irrelevant statements, and no others."""
-    verdicts = {"verdicts": [{"verdict": "no", "reason": "off topic"}, {"verdict": "yes", "reason": "fine"}]}
-    answer = Script([given("a", "b"), verdicts, EXPLAINED])
-    drive(parse_metric("axion:answer_relevancy").plan(FRANCE), answer)
-    assert answer.filled[2] == {
-        "user_input": FRANCE.user_input,
-        "reasons": '["Relevancy: off topic"]',
-        "score": "0.5",
-    }
 
 
 def facts(*verdicts: object) -> dict[str, Any]:
@@ -292,12 +238,6 @@ def test_the_law_is_kept_but_where_said(metric: type[Metric]) -> None:
     build: Any = metric
     made: Metric = build()
     assert set(broken_laws(made, answer=each_by_chance)) == set(made.breaks)
-
-
-def test_an_unheard_of_mode_is_refused() -> None:
-    """The error names what `mode` takes."""
-    with pytest.raises(UsageError, match="mode"):
-        parse_metric("axion:faithfulness(mode=summary)")
 
 
 def by_word(question: Question[Any]) -> Verdict | Failure:

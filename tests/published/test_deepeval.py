@@ -17,8 +17,6 @@ from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import FailureKind, Verdict
 from merilo.metrics.base import Metric, Score, Undefined, drive
-from merilo.metrics.registry import parse_metric
-from merilo.metrics.text import metric_text
 from merilo_published.asking import ReplyFault
 from merilo_published.deepeval import (
     METRICS,
@@ -27,7 +25,6 @@ from merilo_published.deepeval import (
     ContextualRecall,
     ContextualRelevancy,
     Faithfulness,
-    leading_word,
     object_of,
 )
 
@@ -75,33 +72,6 @@ def test_json_beyond_mending(text: str) -> None:
         object_of(text)
 
 
-@each_case(
-    ("raw", "word"),
-    [
-        (" Yes", "yes"),
-        ("No, off-topic", "no"),
-        ("NO.", "no"),
-        ("idk", "borderline"),
-        ("Borderline - partly", "borderline"),
-        ("maybe", None),
-        ("yesterday", None),
-        ("1", None),
-        (None, None),
-        (True, None),
-    ],
-)
-def test_leading_word(raw: object, word: str | None) -> None:
-    """Only the first word counts, in lower case; idk is borderline."""
-    assert leading_word(raw, {"yes", "no", "borderline"}) == word
-
-
-def test_borderline_is_no_word_for_contexts() -> None:
-    """A borderline verdict on a context is outside the vocabulary, left out and flagged."""
-    found = score(quiet(ContextualRelevancy, reply=LOOSE), verdicts("idk", "no"), verdicts("yes"))
-    assert found.value == 0.5
-    assert found.flags == ("a verdict outside the vocabulary was left out",)
-
-
 # -- what a reply must hold ---------------------------------------------------------------------------
 
 
@@ -119,13 +89,6 @@ def test_items_that_fail(item: object) -> None:
     with pytest.raises(AskFailed) as caught:
         outcome(quiet(ContextualRelevancy), {"verdicts": [item]})
     assert caught.value.failure.kind is FailureKind.UNREADABLE
-
-
-def test_a_dropped_item_need_hold_nothing() -> None:
-    """What is dropped for its word is not looked at any further."""
-    relevancy = quiet(ContextualRelevancy, reply=LOOSE)
-    found = score(relevancy, {"verdicts": [{"verdict": "maybe"}]}, verdicts("yes"))
-    assert found.value == 1.0
 
 
 def test_reasons_of_precision_and_recall() -> None:
@@ -155,30 +118,6 @@ def test_missing_truths() -> None:
 
 
 # -- order, counts, thresholds ------------------------------------------------------------------------
-
-
-def test_the_first_bad_context_ends_it() -> None:
-    """Contexts are asked one after another; after an unreadable reply nothing more is asked."""
-    said = Script(["not json", verdicts("yes")])
-    with pytest.raises(AskFailed):
-        drive(quiet(ContextualRelevancy).plan(SAMPLE), said)
-    assert len(said.asked) == 1
-
-
-@pytest.mark.parametrize(("limit", "told"), [(None, "all of them"), (2, "the 2 most"), (-1, "the 0 most")])
-def test_truths_limit(limit: int | None, told: str) -> None:
-    """The limit is told to the judge, below 0 as 0; contexts are joined by a blank line."""
-    said = Script([{"truths": []}, {"claims": []}])
-    drive(quiet(Faithfulness, truths_extraction_limit=limit).plan(SAMPLE), said)
-    assert said.filled[0]["limit"].startswith(told)
-    assert said.filled[0]["retrieval_context"] == "one\n\ntwo"
-
-
-def test_claims_are_judged_by_truths() -> None:
-    """Claims are held to the truths, not to the contexts."""
-    said = Script([{"truths": ["t1", "t2"]}, {"claims": ["a"]}, verdicts("yes")])
-    drive(quiet(Faithfulness).plan(SAMPLE), said)
-    assert said.filled[2]["facts"] == "t1\n\nt2"
 
 
 def test_the_reason_is_one_more_request() -> None:
@@ -222,26 +161,12 @@ def test_missing_fields(metric: Any) -> None:
         outcome(metric(), sample=Sample("s", retrieved_contexts=["c"], response="a", reference="e"))
 
 
-def test_evidence_keeps_its_place() -> None:
-    """A dropped verdict does not move the claims of those that follow."""
-    faithfulness = quiet(Faithfulness, reply=LOOSE)
-    found = score(faithfulness, {"truths": ["t"]}, {"claims": ["a", "b"]}, verdicts("maybe", "no"))
-    assert [(piece.index, piece.text, piece.value) for piece in found.evidence] == [(1, "b", 0.0)]
-
-
 def test_refused() -> None:
     """A form of reply or a threshold that makes no sense is refused."""
     with pytest.raises(UsageError, match="reply=schema or reply=loose"):
         ContextualRecall(reply="free")
     with pytest.raises(UsageError, match="threshold"):
         ContextualRecall(threshold=float("nan"))
-
-
-def test_the_name_without_a_version_is_that_of_the_newest() -> None:
-    """`deepeval:faithfulness` is read as the newest version, and the text of the metric names that version."""
-    metric = parse_metric("deepeval:faithfulness(reply=loose)")
-    assert metric == Faithfulness(reply=LOOSE)
-    assert metric_text(metric) == "deepeval-4.3.1:faithfulness(reply=loose)"
 
 
 def _schemas(metric: Metric, *replies: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from broken_laws import broken_laws
 from each_case import each_case
 
 from merilo.data.sample import Sample
-from merilo.errors import MissingField, UsageError
+from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.measured import Embeddings, MatrixVerdict, Sentences, Similarities, TextsVerdict
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
@@ -124,30 +124,6 @@ def test_each_keeps_the_law_but_for_its_quirks(metric_class: type[Metric]) -> No
 # -- asking and repairing -----------------------------------------------------------------------------
 
 
-def test_a_repair_shows_what_was_asked_and_what_came() -> None:
-    """The one repair carries the values of the request, the form asked for and the reply that cannot be read."""
-    judge = Judge("not json", attributed(1))
-    outcome("context_recall", judge)
-    repair = judge.values(1)
-    assert "reference:\nref." in repair["request"]
-    assert "attributed" in repair["form"]
-    assert repair["completion"] == "not json"
-
-
-def test_equal_repairs_are_two_draws() -> None:
-    """Two samples with the same unreadable words are repaired by two draws of the same request."""
-    judge = Judge("bad", "bad", attributed(1), attributed(1), attributed(0))
-    outcome("context_recall(reproducibility=3)", judge)
-    assert [question.draw for question in judge.asked] == [0, 1, 2, 0, 1]
-
-
-def test_repairs_are_steady() -> None:
-    """A repair is asked for at the temperature of one reply, also where the request was for several."""
-    judge = Judge("bad", attributed(1), attributed(1), attributed(1))
-    outcome("context_recall(reproducibility=3)", judge)
-    assert [question.temperature for question in judge.asked] == [0.3, 0.3, 0.3, 1e-8]
-
-
 # -- reading ------------------------------------------------------------------------------------------
 
 
@@ -184,12 +160,6 @@ def test_long_garbage_is_read_fast() -> None:
     assert time.process_time() - began < 5
 
 
-@each_case(("verdict", "expected"), [(2, 1), ("1", 1), (True, 1), (1.7, 1), (0.4, 0), (" 0 ", 0), (-1, 1)])
-def test_verdicts_are_coerced(verdict: object, expected: int) -> None:
-    """A verdict is cut to a whole number, and any but 0 counts as yes."""
-    assert value("context_recall", attributed(verdict)) == expected
-
-
 @each_case("verdict", ["Yes", None, [], "1.0"])
 def test_verdicts_that_are_no_number_are_repaired(verdict: object) -> None:
     """A verdict that is no whole number makes the whole reply unreadable."""
@@ -223,47 +193,7 @@ def test_lists_of_different_lengths_do_not_vote() -> None:
     assert "first one decided" in score.flags[0]
 
 
-def test_an_unreadable_sample_loses_its_vote() -> None:
-    """Replies that cannot be read are left out of the vote."""
-    replies = (attributed(0), "bad", attributed(1), "bad")
-    score = outcome("context_recall(reproducibility=3)", Judge(*replies))
-    assert isinstance(score, Score)
-    assert (score.value, len(score.flags)) == (0.0, 1)
-
-
-@each_case(("asked_for", "replies"), [(-1, 1), (0, 1), (1, 1), (2, 3), (3, 3)])
-def test_the_number_of_votes_is_made_odd(asked_for: int, replies: int) -> None:
-    """Like ragas' setter: a reproducibility below 1 is 1, an even one is the next odd one."""
-    judge = Judge(*[attributed(1)] * replies)
-    outcome(f"context_recall(reproducibility={asked_for})", judge)
-    assert not judge.replies
-
-
 # -- context precision and utilization ----------------------------------------------------------------
-
-
-def test_a_lost_first_reply_leaves_the_next() -> None:
-    """Of three replies the first that can be read decides."""
-    sample = changed(retrieved_contexts=["c"])
-    judge_replies = ("bad", YES, NO, "bad again")
-    assert value("context_precision(reproducibility=3)", *judge_replies, sample=sample) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(("version", "shown"), [("0.1.9", "ref."), ("0.1.22", SAMPLE.response)])
-def test_utilization_showed_the_reference_once(version: str, shown: str) -> None:
-    """In 0.1.9 a reference is shown in place of the response; in 0.1.22 it is always the response."""
-    judge = Judge(YES, YES)
-    outcome(f"ragas-{version}:context_utilization", judge)
-    assert judge.values(0)["answer"] == shown
-
-
-def test_the_response_stood_in_for_the_reference_once() -> None:
-    """Without a reference, 0.1.9 shows the response; 0.1.22 needs the reference."""
-    judge, sample = Judge(YES, YES), changed(reference=None)
-    outcome("ragas-0.1.9:context_precision", judge, sample)
-    assert judge.values(0)["answer"] == SAMPLE.response
-    with pytest.raises(MissingField):
-        outcome("ragas-0.1.22:context_precision", Judge(), sample)
 
 
 # -- entities -----------------------------------------------------------------------------------------
@@ -281,21 +211,6 @@ def test_unreadable_entities_are_none() -> None:
 
 
 # -- faithfulness -------------------------------------------------------------------------------------
-
-
-def test_only_sentences_with_a_full_stop_are_numbered() -> None:
-    """Sentences that end otherwise are not shown by number."""
-    judge = Judge(stated("a"), judged(1))
-    outcome("faithfulness", judge)
-    assert judge.values(0)["sentences"] == "0:It is iron.\n1:It is tall."
-
-
-def test_the_denominator_is_what_came_back() -> None:
-    """One yes for three statements scores 1, flagged."""
-    replies = (stated("a", "b", "c"), judged(1))
-    score = outcome("faithfulness", Judge(*replies))
-    assert isinstance(score, Score)
-    assert (score.value, score.flags) == (1.0, ("The reply gives 1 verdicts on 3 statements.",))
 
 
 def test_verdicts_on_no_statements_are_asked_for() -> None:
@@ -326,12 +241,6 @@ def test_a_vector_without_length_is_undefined() -> None:
     """Where a generated question has a zero vector there is no cosine."""
     reply = {"question": "flat", "noncommittal": 0}
     assert isinstance(outcome("answer_relevancy(strictness=1)", Judge(reply)), Undefined)
-
-
-def test_all_replies_are_repaired_before_it_fails() -> None:
-    """Each unreadable reply is repaired, also behind one that is lost for good."""
-    with pytest.raises(AskFailed):
-        outcome("answer_relevancy(strictness=2)", Judge("bad", "bad", "bad", "bad"))
 
 
 # -- correctness and similarity -----------------------------------------------------------------------
@@ -380,13 +289,6 @@ def test_weights_make_sense(weights: str) -> None:
 # -- critiques ----------------------------------------------------------------------------------------
 
 
-def test_a_critique_gives_the_number_as_it_is() -> None:
-    """A verdict of 2 scores 2, flagged."""
-    score = outcome("aspect_critique", Judge({"reason": "r", "verdict": 2}))
-    assert isinstance(score, Score)
-    assert (score.value, len(score.flags)) == (2.0, 1)
-
-
 def test_a_critique_has_an_aspect_or_a_definition() -> None:
     """Each built-in aspect and an own definition reach the judge; both at once, or a blank one, are refused."""
     judge = Judge(YES)
@@ -415,15 +317,6 @@ def noise(*lists: object, parameters: str = "") -> tuple[float, float]:
     return first, second
 
 
-def test_noise_is_asked_for_in_order() -> None:
-    """First both texts' statements, then each context on the reference's and the response's, last the reference."""
-    judge = Judge(*STATED, judged(1), judged(1, 0), judged(0), judged(0, 1), judged(0, 0))
-    assert isinstance(outcome("noise_sensitivity_relevant", judge), Score)
-    shown = [(judge.values(at)["contexts"], judge.values(at)["statements"]) for at in range(2, 7)]
-    g, a = '["g"]', '["a", "b"]'
-    assert shown == [("c1", g), ("c1", a), ("c2", g), ("c2", a), ("ref.", a)]
-
-
 @each_case(
     "lists",
     [
@@ -437,14 +330,6 @@ def test_lists_of_unequal_length_fail(lists: Sequence[object]) -> None:
     """Lists of verdicts on the same statements must be of one length."""
     with pytest.raises(AskFailed, match="statements"):
         noise(*lists)
-
-
-def test_one_verdict_stands_for_all() -> None:
-    """One verdict of the reference is taken for both statements, flagged."""
-    replies = (*STATED, judged(1), judged(1, 0), judged(1), judged(0, 1), judged(0))
-    score = outcome("noise_sensitivity_relevant", Judge(*replies))
-    assert isinstance(score, Score)
-    assert (score.value, len(score.flags)) == (1.0, 1)
 
 
 def test_unreadable_verdicts_are_yes() -> None:

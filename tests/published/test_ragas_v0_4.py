@@ -270,29 +270,6 @@ def test_contexts_are_judged_one_after_another() -> None:
     assert script.replies == [verdict(1)]
 
 
-@each_case(
-    ("name", "shown"),
-    [
-        ("context_precision", "gt"),
-        ("llm_context_precision_with_reference", "gt"),
-        ("context_utilization", "a"),
-        ("llm_context_precision_without_reference", "a"),
-    ],
-)
-def test_precision_shows_the_reference_or_the_response(name: str, shown: str) -> None:
-    """The judge sees one of them as the answer, under both names."""
-    script = Script([verdict(1)])
-    outcome(f"ragas-0.4.3:{name}", script, ONE)
-    assert script.requests[0].values == ("q", "c1", shown)
-
-
-def test_recall_joins_the_contexts_by_newlines() -> None:
-    """Recall is one judgement over all contexts."""
-    script = Script([attributed(1)])
-    outcome("ragas-0.4.3:context_recall", script)
-    assert script.requests[0].values == ("q", "c1\nc2", "gt")
-
-
 @each_case("field", ["user_input", "reference", "retrieved_contexts"])
 @each_case("name", ["context_precision_with_reference", "context_recall"])
 def test_collections_refuse_empty_inputs_and_judge_blank_ones(name: str, field: str) -> None:
@@ -305,24 +282,9 @@ def test_collections_refuse_empty_inputs_and_judge_blank_ones(name: str, field: 
     assert value(text, replies, blank) == pytest.approx(1)
 
 
-def test_entity_recall_of_the_collections_judges_empty_inputs() -> None:
-    """Entity recall alone has no check for empty inputs in either API."""
-    empty = without(reference="", retrieved_contexts=[])
-    for name in ("context_entity_recall", "collections.context_entity_recall"):
-        assert value(f"ragas-0.4.3:{name}", [{"entities": ["a"]}] * 2, empty) == pytest.approx(1)
-
-
 # -- response -----------------------------------------------------------------------------------------
 
 FAITHFULNESS = "ragas-0.4.3:faithfulness"
-
-
-def test_a_short_list_of_verdicts_shrinks_the_denominator_and_is_flagged() -> None:
-    """One verdict for two statements scores 1.0 and says so."""
-    found = outcome(FAITHFULNESS, Script([statements("a", "b"), verdicts(1)]))
-    assert isinstance(found, Score)
-    assert found.value == 1.0
-    assert found.flags == ("1 verdicts came for 2 statements",)
 
 
 def test_faithfulness_by_a_classifier_rounds_each_similarity() -> None:
@@ -343,13 +305,6 @@ def test_relevancy_samples_one_request_at_another_temperature() -> None:
     assert found.value == pytest.approx(2 / 3)
     assert [each.temperature for each in script.requests] == [0.3, 0.3, 0.3, 0.01]
     assert [question.draw for question in script.asked[:3]] == [0, 1, 2]
-
-
-def test_empty_questions_are_embedded_or_dropped() -> None:
-    """The class embeds an empty question; the collections drop it, its noncommittal flag included."""
-    replies = [guessed("g1"), guessed("", 1), guessed("g1", 1)]
-    assert value(RELEVANCY, replies, FULL, **VECTORS) == pytest.approx(2 / 3)
-    assert value("ragas-0.4.3:collections.answer_relevancy", replies, FULL, **VECTORS) == 1.0
 
 
 def test_questions_that_are_all_empty() -> None:

@@ -83,14 +83,6 @@ def two(metric: Any) -> Any:
 # -- aggregators and models ---------------------------------------------------------------------------
 
 
-def test_every_judge_of_the_run() -> None:
-    """Without `models` every judge is asked, in their order; the metric's text and identity stay the same."""
-    bound = ratings.ContextRelevance().for_judges(["m1", "m2"])
-    assert bound.names == ("m1", "m2")
-    assert bound == ratings.ContextRelevance()
-    assert metric_text(bound) == "spring-ai-ragas:context_relevance"
-
-
 def test_models_by_name() -> None:
     """`models` names judges of the run, and the text carries them; a name that is no judge is refused."""
     metric = parse_metric('spring-ai-ragas:context_relevance(models="m2+m1")')
@@ -123,29 +115,12 @@ def test_the_config_of_upstream() -> None:
 # -- the three ratings --------------------------------------------------------------------------------
 
 
-def test_contexts_one_after_another() -> None:
-    """All models are asked about one context in one step, then about the next."""
-    plan = two(ratings.ContextRelevance()).plan(SAMPLE)
-    step = next(plan)
-    roles = [question.role for group in step for question in group]
-    assert roles == ["m1", "m2"]
-    contexts = {question.values[1] for group in step for question in group}
-    assert contexts == {"Ann built it."}
-    plan.close()
-
-
 def test_a_lost_context_leaves_the_denominator() -> None:
     """A context without any rating is not counted; null is passed over like a failure, but flagged as a context."""
     found = models(judge=rated(None, 1)).score(ratings.ContextRelevance())
     assert found.value == 0.5
     assert found.counts == {"contexts": 2, "scored": 1}
     assert found.flags == ("a context got no score and was left out",)
-
-
-def test_all_contexts_lost() -> None:
-    """Without any rating the metric fails with the first failure."""
-    with pytest.raises(AskFailed, match="No answer"):
-        models(judge=[ERROR, ERROR]).outcome(ratings.ContextRelevance())
 
 
 @each_case(
@@ -482,14 +457,6 @@ def test_critic() -> None:
     assert models(judge=[{"verdict": None}]).score(ratings.AspectCritic()).value == 0.0
     with pytest.raises(UsageError, match="strictness"):
         ratings.AspectCritic(strictness=0)
-
-
-def test_draws_are_requests_of_their_own() -> None:
-    """Replies of one model to the same words are draws 0, 1, 2, each in a group of its own, so sent by itself."""
-    plan = ratings.AspectCritic(strictness=3, definition="It rhymes.").plan(SAMPLE)
-    step = next(plan)
-    assert [[question.draw for question in group] for group in step] == [[0], [1], [2]]
-    plan.close()
 
 
 def test_simple_criteria() -> None:

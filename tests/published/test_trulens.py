@@ -9,12 +9,11 @@ from each_case import each_case
 from scripted_replies import scripted
 
 from merilo.data.sample import Sample
-from merilo.errors import UsageError
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
 from merilo.judging.questions import Question
 from merilo.metrics.base import Score, drive
-from merilo_published.trulens import METRICS, ContextRelevance, Groundedness, Scale
+from merilo_published.trulens import METRICS, ContextRelevance, Groundedness
 
 ONE = Sample("s", user_input="q", retrieved_contexts=["one"])
 TWO = Sample("s", user_input="q", retrieved_contexts=["one", "two"])
@@ -70,15 +69,6 @@ def test_minus_one_is_scored_and_flagged() -> None:
     assert isinstance(outcome, Score)
     assert outcome.value == pytest.approx(-1 / 3)
     assert outcome.flags
-
-
-def test_scales() -> None:
-    """A rating counts on its own scale, and other scales are refused."""
-    outcome = drive(ContextRelevance(scale=Scale.TO_10).plan(TWO), scripted("10", "5"))
-    assert isinstance(outcome, Score)
-    assert outcome.value == 0.75
-    with pytest.raises(UsageError, match="scale=0-3"):
-        ContextRelevance(scale="0-5")
 
 
 def test_groundedness() -> None:

@@ -5,9 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from judged_rivers import rows
 
-import merilo
 from merilo.engine.progress import Traffic
 from merilo.rendering import progress_line
 from merilo.rendering.progress_line import ProgressLine
@@ -77,14 +75,6 @@ def test_a_cost_that_is_not_known_is_not_shown(clock: Clock, tmp_path: Path) -> 
     assert "$" not in clock.line(watch, 30.0, 50, Traffic(sent=50, cost_usd=None))
 
 
-def test_a_pause_takes_the_place_of_the_time_left(clock: Clock, tmp_path: Path) -> None:
-    """While an endpoint is not to be asked, the line says for how long."""
-    watch = ProgressLine()
-    watch.begin(tmp_path, 9)
-    found = clock.line(watch, 30.0, 3, Traffic(sent=3, paused_s=11.2))
-    assert found == "3 of 9 samples (33%), waiting 12 s (429), 30 s"
-
-
 @pytest.mark.parametrize(("columns", "shown"), [(80, "0 of 10 samples (0%), 0 s"), (12, "0 of 10 sam")])
 def test_a_line_is_cut_at_the_last_column(
     columns: int, shown: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -97,16 +87,6 @@ def test_a_line_is_cut_at_the_last_column(
     watch.begin(tmp_path, 10)
     watch.tick()
     assert terminal.getvalue() == f"\r{shown}\r"
-
-
-def test_a_notebook_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where standard error is no terminal and no file either, as in a notebook, there are lines and no control sign."""
-    written = io.StringIO()
-    monkeypatch.setattr("sys.stderr", written)
-    merilo.evaluate(
-        rows(3), metrics=["context_relevance"], storage={"cache": False}, out=tmp_path / "run", progress=ProgressLine()
-    )
-    assert re.fullmatch(r"(\d of 3 samples \(\d+%\), \d+ s\n)+", written.getvalue())
 
 
 def test_a_note_and_the_end_are_not_mixed_with_the_line(

@@ -12,9 +12,9 @@ from judged_rivers import rows, verdict_for
 
 import merilo
 from merilo.commands.evaluate import distributed
-from merilo.commands.evaluate.distributed import BlockResult, Blocks, planned_blocks
-from merilo.commands.evaluate.options import Limits, Options, Storage
-from merilo.errors import DataError, LimitReached, ProviderDown, RunError, UsageError
+from merilo.commands.evaluate.distributed import Blocks, planned_blocks
+from merilo.commands.evaluate.options import Limits, Options
+from merilo.errors import DataError, LimitReached, ProviderDown, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -133,23 +133,6 @@ def test_a_block_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> Non
     assert evaluated(data(tmp_path, 9), tmp_path / "many", judge, runner="ray", workers=2).complete
 
 
-def test_a_block_that_is_stopped_has_no_error(tmp_path: Path) -> None:
-    """So the error of the block that stopped the others is the one that is raised. Further blocks do not begin."""
-    judge = merilo.ScriptedJudge.by(lambda question: blocks.stop.touch() or verdict_for(question), version="1")
-    options = Options(metrics="context_relevance", judge=judge, storage=Storage(cache=False))
-    blocks = Blocks(str(data(tmp_path, 9)), options, tmp_path, 1, 1, None)
-    found = blocks(1)
-    assert (found.complete, found.error) == (False, "")
-    assert blocks(1) == BlockResult()
-
-
-def test_progress_of_all_workers_is_that_of_one_run(tmp_path: Path) -> None:
-    """The driver's progress begins and ends once, with the run's own directory and all samples."""
-    progress = Notes()
-    evaluated(data(tmp_path, 9), tmp_path / "many", Judge(), runner="ray", workers=1, progress=progress)
-    assert (progress.path, progress.samples, progress.done) == (tmp_path / "many", 1_009, 9)
-
-
 def test_a_limit_stops_all_workers_and_a_higher_one_resumes(tmp_path: Path) -> None:
     """Each shard has an equal part; no request is sent above it, and the resumed run has equal bytes."""
     path = data(tmp_path, 8)
@@ -199,28 +182,6 @@ def test_no_time_left_is_a_limit_too(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"shard": "1/2"}, "--shard cannot be combined with --runner"),
-        ({"workers": 0}, "workers must be from 1 to 1e"),
-    ],
-)
-def test_options_that_workers_cannot_use_are_refused(
-    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The message names the option, before a worker is started."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=message):
-        merilo.evaluate(data(tmp_path, 3), **grouped(runner="ray", **options))
-
-
-def test_records_in_memory_are_refused() -> None:
-    """Records in memory are a UsageError, because workers read the data from a file."""
-    with pytest.raises(UsageError, match="Give the path of a file"):
-        merilo.evaluate(rows(2), judge=merilo.ScriptedJudge.by(verdict_for, version="1"), limits={"runner": "ray"})
-
-
 def test_data_at_an_address_are_copied_for_the_workers(tmp_path: Path) -> None:
     """The run of memory://bucket/data.jsonl has the bytes of that of the file, also when it is repeated."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
@@ -258,23 +219,6 @@ def test_each_worker_has_its_part_of_a_rate(tmp_path: Path) -> None:
     limits = Blocks("data.jsonl", options, tmp_path, 16, 4, None)._limits
     assert (limits.requests_per_minute, limits.tokens_per_minute, limits.concurrency) == (15, 250, 3)
     assert (limits.max_requests, limits.max_cost_usd) == (2, 0.5)
-
-
-def test_ray_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Ray, the message names the package to install."""
-
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr("merilo.extras.import_module", missing)
-    with pytest.raises(UsageError, match=r"--runner ray needs ray, .* pip install 'merilo\[ray\]'"):
-        RUNNER_OF(Options(limits=Limits(runner="ray")))
-
-
-def test_an_unknown_runner_is_refused() -> None:
-    """The message for an unknown runner names the one that exists."""
-    with pytest.raises(UsageError, match=r"Unknown runner 'dask'\. The only one is ray"):
-        RUNNER_OF(Options(limits=Limits(runner="dask")))
 
 
 def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:

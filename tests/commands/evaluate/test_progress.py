@@ -175,38 +175,6 @@ def test_one_line_tells_all_and_is_gone_in_the_end(desk: Desk) -> None:
     assert shown.out.startswith("data: 48 samples")
 
 
-def test_a_narrow_terminal_gets_a_shorter_line(desk: Desk) -> None:
-    """No line is as long as the terminal is wide, so none is broken and each is wiped out."""
-    shown = desk.shown(width=20)
-    assert shown.code == 0
-    assert any("of 48" in frame for frame in shown.frames)
-    assert not shown.screen.wrapped
-    assert shown.screen.text.strip() == ""
-
-
-def test_a_terminal_without_a_size_is_taken_for_80_columns(desk: Desk) -> None:
-    """Some terminals claim to have no column at all."""
-    shown = desk.shown(width=0)
-    assert any("samples" in frame for frame in shown.frames)
-    assert max(len(frame) for frame in shown.frames) < 80
-
-
-@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"CI": "true"}])
-def test_where_no_line_can_be_drawn_over_there_are_plain_ones(desk: Desk, env: dict[str, str]) -> None:
-    """A dumb terminal and a CI that claims to be one get lines, each written once."""
-    shown = desk.shown(env=env)
-    assert "\x1b" not in shown.err
-    assert "\r" not in shown.err.replace("\r\n", "")
-    lines = shown.err.split("\r\n")
-    assert re.fullmatch(r"48 of 48 samples \(100%\), \$\d+\.\d\d, \d+ s", lines[-2])
-    assert len(lines) <= 6
-
-
-def test_with_debug_the_lines_are_plain(desk: Desk) -> None:
-    """Where tracebacks are shown on the same terminal, nothing is drawn over them."""
-    assert "\r" not in desk.shown("--debug").err.replace("\r\n", "")
-
-
 def test_a_pipe_gets_plain_lines(desk: Desk) -> None:
     """Without a terminal there are a few lines with the same facts, and no control sign."""
     desk.server.fail_next(rate_limited("1"))
@@ -216,13 +184,6 @@ def test_a_pipe_gets_plain_lines(desk: Desk) -> None:
     assert all(line.isprintable() for line in lines)
     assert re.fullmatch(r"48 of 48 samples \(100%\), \$\d+\.\d\d, 1 retry, \d+ s", lines[-1])
     assert len(lines) <= 6
-
-
-def test_quiet_is_quiet(desk: Desk) -> None:
-    """With --quiet only the summary is printed."""
-    desk.server.fail_next(rate_limited("0"), reset())
-    shown = desk.shown("--quiet")
-    assert (shown.err, shown.out[:16]) == ("", "data: 48 samples")
 
 
 def test_progress_that_nobody_reads_ends_no_run(desk: Desk) -> None:
