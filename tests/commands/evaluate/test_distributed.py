@@ -216,9 +216,15 @@ def test_each_worker_has_its_part_of_a_rate(tmp_path: Path) -> None:
     options = Options(
         limits=Limits(requests_per_minute=60, tokens_per_minute=1_000, concurrency=3, max_requests=40, max_cost_usd=8.0)
     )
-    limits = Blocks("data.jsonl", options, tmp_path, 16, 4, None)._limits
+    limits = Blocks("data.jsonl", options, tmp_path, 16, 4, None)._limits(1)
     assert (limits.requests_per_minute, limits.tokens_per_minute, limits.concurrency) == (15, 250, 3)
     assert (limits.max_requests, limits.max_cost_usd) == (2, 0.5)
+
+
+def test_each_block_has_its_part_of_the_requests(tmp_path: Path) -> None:
+    """The parts of all blocks are the limit, also if it has fewer requests than blocks."""
+    blocks = Blocks("data.jsonl", Options(limits=Limits(max_requests=6)), tmp_path, 4, 2, None)
+    assert [blocks._limits(block).max_requests for block in blocks.all] == [2, 2, 1, 1]
 
 
 def test_a_provider_that_is_down_stops_all_workers(tmp_path: Path) -> None:

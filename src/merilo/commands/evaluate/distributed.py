@@ -171,15 +171,14 @@ class Blocks:
         """The run directories of the blocks."""
         return [self.directory / f"{block}-of-{self.of}" for block in self.all]
 
-    @property
-    def _limits(self) -> Limits:
-        """The limits of one block, which has an equal part of each limit; a worker has its part of each rate."""
+    def _limits(self, block: int) -> Limits:
+        """Return the limits of one block, which has an equal part of each limit; a worker has its part of each rate."""
         limits = self.options.limits
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         return replace(
             limits,
             max_cost_usd=None if limits.max_cost_usd is None else limits.max_cost_usd / self.of,
-            max_requests=None if limits.max_requests is None else limits.max_requests // self.of,
+            max_requests=None if limits.max_requests is None else (limits.max_requests + self.of - block) // self.of,
             max_seconds=None if self.ends is None else max(0.0, self.ends - time.time()),
             requests_per_minute=None if requests is None else requests / self.workers,
             tokens_per_minute=None if tokens is None else tokens / self.workers,
@@ -203,7 +202,7 @@ class Blocks:
             self.options,
             reading=replace(self.options.reading, shard=f"{block}/{self.of}"),
             out=self.paths[block - 1],
-            limits=self._limits,
+            limits=self._limits(block),
             progress=work,
         )
         try:
