@@ -43,12 +43,12 @@ FEWEST_DAYS, WEEKDAYS_FROM, _MOST_DAYS = 7, 14, 160
 _FEWEST_IN_DAY = 20
 """A day with fewer units is joined with the next one."""
 COLLAPSE, _SPREADS = 0.15, 5.0
-"""Single units are evidence below this drop, and below so many standard deviations between days, so that a collapse is
+"""The drop, and the standard deviations between days, below which single units are evidence, so that a collapse is
 found before its day ends."""
 _MONTHLY = 0.8
 """Standard deviations by which 30 days have to be lower to be an alarm: z² / 2 · 30 = log(365 / 0.04)."""
 _FASTEST = 34.0
-"""Largest logarithm by which a day of single units multiplies their evidence: a bad hour is no alarm, half a day is."""
+"""Largest logarithm by which a day of single units multiplies their evidence, so that no bad hour is an alarm."""
 _OF_DAYS = 0.95
 """Weight of the evidence of days; the other part is that of single units."""
 _PER_UNIT = 0.01

@@ -389,7 +389,7 @@ _NODES = 16
 _FALL = 6.0
 _NEGLIGIBLE = -30.0
 """Exponent, relative to the peak, below which nothing is added to a probability."""
-_NEAR = 1e-9
+_SOLVED = 1e-9
 _ROUNDS = 200
 
 
@@ -446,13 +446,13 @@ def _lower(values: Numbers, counts: Numbers, level: float) -> float:
     # Secant steps on the normal score, which is nearly linear; halving if a step leaves the bracket.
     for _ in range(_ROUNDS):
         score = normal_quantile(_below(points, counts, at))
-        if abs(score - target) <= _NEAR:
+        if abs(score - target) <= _SOLVED:
             break
         low, high = (at, high) if score < target else (low, at)
         slope = 1 / spread if before is None or before[1] == score else (score - before[1]) / (at - before[0])
         before, step = (at, score), at + (target - score) / slope
         at = step if low < step < high else (low + high) / 2
-        if high - low <= _NEAR * high or abs(at - before[0]) <= _NEAR * at:
+        if high - low <= _SOLVED * high or abs(at - before[0]) <= _SOLVED * at:
             break
     return scale * at
 
