@@ -177,6 +177,8 @@ def records_in(
     Raises DataError for several lists of records, for columns of different lengths and for anything else.
     """
     talks = [name for name in names()["message"]["list"] if check.is_list(value.get(name)) and value[name]]
+    if len(value) > check.MAX_COLUMNS and not check.is_record(next(iter(value.values()))):
+        raise DataError.of(Problem(NEEDED, check.shown(value), advice=_ADVICE))
     known = {name: field for name in value if (field := aliases().field_of(name)) in FIELDS and name not in talks}
     is_one = bool(talks) or any(_is_text(value[name], field) for name, field in known.items())
     if check.is_list(header := value.get("columns")) and check.is_list(rows := value.get("data")):  # pandas: split
