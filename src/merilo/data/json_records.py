@@ -15,6 +15,8 @@ from merilo.errors import DataError, Problem
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _WHOLE: Final = "a complete file"
+_HEAD: Final = 10_000
+"""Characters in which the name of the list of records is expected."""
 _CHARACTERS_OF_A_VALUE: Final = 3
 """Characters of a JSON file for each of its values, at least, if there are many."""
 
@@ -119,8 +121,12 @@ class JsonText:
             self._text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataError.of(replace(encoding_fault(error), source=name)) from error
-        if check.has_too_many_values(self._text, len(self._text) // _CHARACTERS_OF_A_VALUE):
-            raise DataError.of(Problem("records with texts", "brackets and commas", source=name))
+        head = self._text[:_HEAD].lstrip()
+        is_list = not head.startswith("{") or any(f'"{each}"' in head for each in WRAPPERS)
+        if check.has_too_many_values(self._text, len(self._text) // _CHARACTERS_OF_A_VALUE if is_list else 0):
+            got = "brackets and commas" if is_list else f"more than {check.MAX_VALUES:,} values in an object"
+            advice = "write large data as JSON Lines (.jsonl)"
+            raise DataError.of(Problem("records with texts", got, source=name, advice=advice))
         self._at = 0
 
     def peek(self) -> str:
