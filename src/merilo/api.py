@@ -119,9 +119,9 @@ def plan(
 ) -> Estimate:
     """Estimate what `evaluate` with the same arguments would ask and cost. Sends no request and needs no key.
 
-    The plans of the metrics run with likely verdicts, so the amounts are typical ones; `at_most` bounds them. What the
-    run in `out` or the verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured. Of many
-    samples, 2,000 are read, spread evenly.
+    The plans of the metrics run with likely verdicts, so the amounts are typical ones. What the run in `out` or the
+    verdict cache holds costs nothing. Tokens are characters / 4, or what that run measured. Of many samples, 2,000
+    are read, spread evenly.
 
     Raises what `evaluate` raises before its first request.
     """

@@ -65,12 +65,6 @@ class _ALCE(Published):
 
     max_citations: int = 3
 
-    def max_questions(self, sample: Sample) -> int:
-        if not sample.present >= self.needs:
-            return 0
-        cited = [min(len(_NUMBER.findall(each)), self.max_citations) for each in self._sentences(sample)]
-        return sum(1 + (2 * count if self.each else 0) for count in cited if count)
-
     def _sentences(self, sample: Sample) -> tuple[str, ...]:
         response = sample.require("response").strip().replace("<|im_end|>", "")
         return replace(sample, response=response.partition("\n")[0]).sentences("response")

@@ -41,8 +41,6 @@ class _Label(Published):
     """
 
     needs = frozenset({"user_input", "retrieved_contexts"})
-    most = 0
-    each_context = 1
     rubric: ClassVar[str]
     """The rubric, which is filled with the needed fields."""
 

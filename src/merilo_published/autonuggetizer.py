@@ -66,13 +66,6 @@ class AllScore(Published):
 
     tries: int = 5
 
-    def max_questions(self, sample: Sample) -> int:
-        try:
-            count = len(nuggets_in(sample.metadata))
-        except NuggetError:
-            return 0
-        return -(-count // _WINDOW) * self.tries
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         query, passage = sample.require("user_input"), sample.require("response")
         try:

@@ -347,8 +347,6 @@ class ContextualUtilization(_ChunkMetric):
     name: ClassVar[str] = "axion:contextual_utilization"
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response")
-    most = 2
-    each_context = 1
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         (relevant, evidence), used = yield from both(
@@ -412,8 +410,6 @@ class ContextualPrecision(_OfContexts):
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "reference", "retrieved_contexts"})
     texts: ClassVar[tuple[TextField, ...]] = ("user_input", "reference")
-    most = 0
-    each_context = 1
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         template = model_template("usefulness", UsefulnessReply, {"is_useful": True})
@@ -506,11 +502,6 @@ class AnswerRelevancy(AxionMetric):
     penalize_ambiguity: bool = False
     multi_turn_strategy: MultiTurn = MultiTurn.LAST_TURN
 
-    def max_questions(self, sample: Sample) -> int:
-        if not sample.response:
-            return 0
-        return 1 + 2 * max(1, len(_turns(sample) or ()))
-
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         turns = _turns(sample) if self.multi_turn_strategy is MultiTurn.ALL_TURNS else None
         whole = turns is not None
@@ -596,7 +587,6 @@ class FactualAccuracy(NeedsTexts):
     name: ClassVar[str] = "axion:factual_accuracy"
     needs = frozenset({"user_input", "response", "reference"})
     texts: ClassVar[tuple[TextField, ...]] = ("user_input", "response", "reference")
-    most = 2
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         asker, user_input, response = judging.asker, sample.require("user_input"), sample.require("response")
@@ -664,9 +654,6 @@ class ContextualRecall(AxionMetric):
     needs = frozenset({"reference", "retrieved_contexts"})
     texts: ClassVar[tuple[TextField, ...]] = ("reference",)
 
-    def max_questions(self, sample: Sample) -> int:
-        return 2 + max_statements(sample.reference) if sample.reference else 0
-
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         reference = sample.require("reference")
         extracted = yield from judging.asker.read(statements_of(reference), {"text": reference})
@@ -728,9 +715,6 @@ class Faithfulness(AxionMetric):
         own = _own_weights(self.verdict_scores, metric=self.name)
         text = ", ".join(f"{verdict.name.lower()}={own[verdict]!r}" for verdict in Faith if verdict in own)
         object.__setattr__(self, "verdict_scores", text)
-
-    def max_questions(self, sample: Sample) -> int:
-        return 2 + max_statements(sample.response) if sample.response else 0
 
     def judged(self, sample: Sample, judging: Judging) -> Plan[Score | Undefined]:
         response = sample.require("response")

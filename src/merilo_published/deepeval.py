@@ -24,7 +24,7 @@ from merilo_published.asking import (
     text_in,
     texts_in,
 )
-from merilo_published.definition import Published, by_parameters, fraction
+from merilo_published.definition import Published, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -186,7 +186,6 @@ class WithThreshold(Published):
     """
 
     version: ClassVar[int] = 2
-    besides = by_parameters(lambda metric: int(metric.include_reason), 1)
 
     threshold: float = 0.5
     strict_mode: bool = False
@@ -294,8 +293,6 @@ class ContextualRelevancy(WithThreshold):
     name: ClassVar[str] = "deepeval-4.3.1:contextual_relevancy"
     needs = frozenset({"user_input", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _EMPTY
-    most = 0
-    each_context = 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -415,7 +412,6 @@ class Faithfulness(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:faithfulness"
-    most = 3
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
 
     penalize_ambiguous_claims: bool = False
@@ -469,7 +465,6 @@ class AnswerRelevancy(WithThreshold):
     """
 
     name: ClassVar[str] = "deepeval-4.3.1:answer_relevancy"
-    most = 2
     needs = frozenset({"user_input", "response"})
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:

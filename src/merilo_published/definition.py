@@ -85,24 +85,12 @@ class Published(Described):
     name: ClassVar[str]
     card: ClassVar[Card] = Card("")
     asks = Kinds({Completion})
-    most: ClassVar[int] = 1
-    """The maximum number of requests about a sample, besides those about each context."""
-    each_context: ClassVar[int] = 0
-    """The maximum number of requests about each context."""
-    per_request: ClassVar[int] = 1
-    """The maximum number of times that each request is sent: to each model, or again."""
-    besides: ClassVar[int] = 0
-    """The maximum number of questions that are sent once, such as those for vectors."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         name = getattr(cls, "name", "")
         relatives = tuple(each for each in cls.card.relatives if each != name)
         cls.card = replace(cls.card, family=name.partition(":")[0], relatives=relatives)
-
-    def max_questions(self, sample: Sample) -> int:
-        requests = self.most + self.each_context * len(sample.retrieved_contexts or ())
-        return self.per_request * requests + self.besides if sample.present >= self.needed else 0
 
     @property
     def needed(self) -> frozenset[str]:

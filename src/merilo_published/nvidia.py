@@ -20,7 +20,7 @@ from merilo_published.asking import (
     reasks,
     strict_integer_in,
 )
-from merilo_published.definition import Published, by_parameters, joined, scaled_rating
+from merilo_published.definition import Published, joined, scaled_rating
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +51,6 @@ class _TwoRatings(Published):
       none reads replies leniently.
     """
 
-    most = 2
-    per_request = by_parameters(lambda metric: metric.tries * (1 + (metric.reasks or 0)), 5)
     rubric: ClassVar[str]
     top: ClassVar[int] = 2
     collected: ClassVar[bool] = False

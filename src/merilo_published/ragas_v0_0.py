@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations, zip_longest
-from math import comb, fsum, inf, isfinite
+from math import fsum, inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
@@ -70,7 +70,6 @@ class Faithfulness(RagasV00):
     """
 
     range: ClassVar[tuple[float, float]] = (-inf, 1.0)
-    most = 2
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
@@ -118,8 +117,6 @@ class AnswerRelevancy(RagasV00):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
-    most = by_parameters(lambda metric: metric.strictness, 3)
-    besides = 1
 
     strictness: int = 3
 
@@ -161,7 +158,6 @@ class AspectCritique(Critique):
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
     needs = frozenset({"user_input", "response"})
-    most = by_parameters(lambda critique: critique.strictness + critique.strictness % 2, 2)
 
     strictness: int = 1
 
@@ -174,7 +170,7 @@ class AspectCritique(Critique):
                 "response": texts["response"],
                 "criterion": self.criterion,
             },
-            self.most,
+            self.strictness + self.strictness % 2,
             likely="The submission gives no reason to say so.\n\nNo",
         )
         read = [_VERDICTS.get(reply.text.split("\n\n")[-1]) for reply in replies]
@@ -244,14 +240,6 @@ class ContextRelevancy(RagasV00):
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = by_parameters(lambda metric: metric.kinds, Kinds({Completion, Sentences}))
-    most = by_parameters(lambda metric: metric.strictness, 1)
-    besides = by_parameters(
-        lambda metric: (
-            (Sentences in metric.kinds) * (1 + metric.strictness)
-            + (Similarities in metric.kinds) * comb(metric.strictness, 2)
-        ),
-        2,
-    )
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     full_stops: ClassVar[bool] = False
     """True if a sentence ends at each full stop with a space behind it (0.0.12), False if pysbd splits."""

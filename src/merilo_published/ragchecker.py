@@ -147,17 +147,6 @@ class _Checked(Published):
 
     claims_per_prompt: int = 5
 
-    def max_questions(self, sample: Sample) -> int:
-        if not sample.present >= self.needs:
-            return 0
-        passages, size = len(sample.retrieved_contexts or ()), self.claims_per_prompt
-        total = 0
-        for text, own in ((sample.response, _OF_RESPONSE), (sample.reference, _OF_REFERENCE)):
-            read = self.tables & own
-            against = sum(passages if name.startswith("retrieved") else 1 for name in read)
-            total += bool(read) + -(-_max_claims(text or "") // size) * against
-        return total
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         texts = {name: sample.require(name) for name in _TEXTS if name in self.needs}
         passages = [context.text for context in sample.contexts] if "retrieved_contexts" in self.needs else []

@@ -154,8 +154,6 @@ class ContextRelevance(_Rating):
 
     name: ClassVar[str] = "trulens:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
-    most = 0
-    each_context = 1
     rubric: ClassVar[str] = "context_relevance"
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
@@ -201,11 +199,6 @@ class Groundedness(_Rating):
     name: ClassVar[str] = "trulens:groundedness"
     needs = frozenset({"response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing to judge": "nothing to rate scores 0"})
-
-    def max_questions(self, sample: Sample) -> int:
-        if not sample.present >= self.needs:
-            return 0
-        return len(sample.sentences("response")) + 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         source = joined(sample)

@@ -75,8 +75,6 @@ class Relevance(Published):
     name: ClassVar[str] = "umbrela:relevance"
     range: ClassVar[tuple[float, float]] = (0.0, 3.0)
     needs = frozenset({"user_input", "retrieved_contexts"})
-    most = 0
-    each_context = 1
 
     prompt: Prompt = Prompt.BING
 

@@ -116,11 +116,6 @@ class Guessed(MetricDefaults):
     card: ClassVar[Card] = Card(summary="Test.", family="mine")
     step: ClassVar[Any] = ()
 
-    def max_questions(self, sample: Sample) -> int:
-        """Return the number of questions."""
-        del sample
-        return 1
-
     def plan(self, sample: Sample) -> Any:
         """Ask one question."""
         del sample

@@ -37,10 +37,6 @@ class Sampled(MetricDefaults):
     samples: int = 2
     first: int = 0
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return self.samples
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         values = (sample.require("user_input"), "r")
         question = Completion("en/noncommittal.v1", ("user_input", "response"), values, draw=self.first)

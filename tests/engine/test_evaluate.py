@@ -120,10 +120,6 @@ class Broken(MetricDefaults):
     needs = frozenset({"user_input"})
     asks = frozenset({Relevance})
 
-    def max_questions(self, sample: merilo.Sample) -> int:
-        del sample
-        return 1
-
     def plan(self, sample: merilo.Sample) -> Plan[Score | Undefined]:
         verdict = yield from ask(Relevance(sample.require("user_input"), ("a river",)))
         return Score(1 / (0 if sample.id == "s1" else verdict.grade))

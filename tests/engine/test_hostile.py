@@ -33,10 +33,6 @@ class Odd(MetricDefaults):
     returned: str = ""
     yielded: str = ""
 
-    def max_questions(self, sample: merilo.Sample) -> int:
-        del sample
-        return 1
-
     def plan(self, sample: merilo.Sample) -> Any:
         del sample
         if self.yielded:

@@ -33,10 +33,6 @@ class Near(MetricDefaults):
     needs = frozenset({"response", "reference"})
     asks = Kinds({Embeddings})
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 1
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         verdict = yield from ask(Embeddings((sample.require("response"), sample.require("reference"))))
         found = cosine(verdict.row(0), verdict.row(1))

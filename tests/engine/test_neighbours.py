@@ -181,11 +181,6 @@ class EveryKind(MetricDefaults):
     asks = Kinds(kind for kind in KINDS.values() if kind.reply is not None or kind is Completion)
     card: ClassVar[Card] = Card(summary="Test.", family="mine")
 
-    def max_questions(self, sample: merilo.Sample) -> int:
-        """Return the number of questions."""
-        del sample
-        return 4 * len(self.asks)
-
     def plan(self, sample: merilo.Sample) -> Any:
         """Ask the questions."""
         for kind in sorted(self.asks - {Completion}, key=lambda each: each.kind):

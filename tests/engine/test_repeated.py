@@ -41,10 +41,6 @@ class Graded(MetricDefaults):
     asks = Kinds({Relevance, Embeddings})
     often: bool = False
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 2
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ask(Embeddings(texts=("It is in Paris.",)))
         question = Relevance(user_input=sample.user_input or "", sentences=("It is in Paris.",))
@@ -72,7 +68,6 @@ def test_the_score_is_the_mean_and_the_first_draw_asks_what_one_draw_asks() -> N
     assert [each.draw for each in questions if isinstance(each, Relevance)] == [0, STRIDE, 2 * STRIDE]
     assert len({each for each in questions if isinstance(each, Embeddings)}) == 1
     assert set(alone) <= set(questions)
-    assert Repeated(Graded(), 3).max_questions(SAMPLE) == 6
 
 
 def test_a_failed_draw_fails_the_sample() -> None:

@@ -361,10 +361,6 @@ class Asks(MetricDefaults):
     def asks(self) -> Kinds:
         return Kinds({Completion}) if self.honest else Kinds({Relevance})
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 1
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ask(Completion("en/noncommittal.v1", ("user_input", "response"), (sample.require("user_input"), "")))
         return Score(1.0)

@@ -134,10 +134,6 @@ class CountsSentences(MetricDefaults):
     needs = frozenset({"response"})
     asks = Kinds({Sentences})
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 1
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         verdict = yield from ask(Sentences(sample.require("response"), "pysbd"))
         return Score(float(len(verdict.texts)))

@@ -75,9 +75,6 @@ class Lawful(MetricDefaults):
     asks: ClassVar[Kinds] = frozenset({Relevance})
     card: ClassVar[Card] = Card("Share of the contexts that are relevant.")
 
-    def max_questions(self, sample: Sample) -> int:
-        return len(sample.retrieved_contexts or ())
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         grades = yield from self.grades(sample)
         return self.score(grades) if grades else Undefined("no context can be judged")
@@ -155,41 +152,12 @@ class SecondRole(Lawful):
         question = Relevance(sample.require("user_input"), ("One.",), role="second")
         return [*first, (yield from ask(question)).grade] if first else first
 
-    def max_questions(self, sample: Sample) -> int:
-        return 1 + super().max_questions(sample)
-
-
-class AsksMore(Lawful):
-    def max_questions(self, sample: Sample) -> int:
-        return min(2, super().max_questions(sample))
-
 
 class AsksTheImpossible(Lawful):
     def grades(self, sample: Sample) -> Plan[list[int]]:
         user_input = sample.require("user_input")
         verdicts = yield from ask_each(Relevance(user_input, each.sentences) for each in sample.contexts)
         return [verdict.grade for verdict in verdicts]
-
-
-class BelievesTheFlood(Lawful):
-    """Asks about as many statements as the judge names, which its bound does not foresee."""
-
-    needs: ClassVar[frozenset[str]] = frozenset({"response", "retrieved_contexts"})
-    asks: ClassVar[Kinds] = frozenset({Statements, Support})
-
-    def max_questions(self, sample: Sample) -> int:
-        return 1 + 10 * len(sample.response or "")
-
-    def plan(self, sample: Sample) -> Plan[Score | Undefined]:
-        contexts = tuple(context.text for context in sample.contexts)
-        sentences = sample.sentences("response")
-        if not contexts or not sentences:
-            return Undefined("nothing to judge")
-        found = yield from ask(Statements(sentences))
-        verdicts = yield from ask_each(Support(each.text, contexts) for each in found.statements)
-        if not verdicts:
-            return Undefined("no statement")
-        return Score(sum(verdict.supported for verdict in verdicts) / len(verdicts))
 
 
 class GuessesBadly(Lawful):
@@ -241,7 +209,10 @@ class ScoresNothing(Lawful):
 # -- order and better verdicts ------------------------------------------------------------------------
 
 
-class FirstStatementCounts(BelievesTheFlood):
+class FirstStatementCounts(Lawful):
+    needs: ClassVar[frozenset[str]] = frozenset({"response", "retrieved_contexts"})
+    asks: ClassVar[Kinds] = frozenset({Statements, Support})
+
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         contexts = tuple(context.text for context in sample.contexts)
         sentences = sample.sentences("response")
@@ -352,9 +323,7 @@ class AsksWhileClosing(Lawful):
             "questions",
             "it declares the roles ['second'], but never asks them",
         ),
-        (AsksMore, "questions", "it asks 3 questions, but max_questions says 2"),
         (AsksTheImpossible, "questions", "cannot be answered: its own guess names sentence 1"),
-        (BelievesTheFlood, "questions", "questions, but max_questions says"),
         (GuessesBadly, "questions", "a dry run fails"),
         (broken(needs=Lawful.needs | {"reference"}), "needs", "without 'reference' ends as Score"),
         (NeedsInSecret, "needs", "without 'reference' it raises MissingField, but `needs` does not name it"),
@@ -410,9 +379,6 @@ class Alike(MetricDefaults):
     asks: ClassVar[Kinds] = frozenset({Embeddings, Similarities})
     card: ClassVar[Card] = Card("How alike the response is to the likest context.")
 
-    def max_questions(self, sample: Sample) -> int:
-        return 2 if sample.response and sample.retrieved_contexts else 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         response, contexts = sample.require("response"), tuple(each.text for each in sample.contexts)
         if not response or not contexts:
@@ -439,9 +405,6 @@ class Rated(MetricDefaults):
     needs: ClassVar[frozenset[str]] = frozenset({"response"})
     asks: ClassVar[Kinds] = frozenset({Completion})
     card: ClassVar[Card] = Card("A number from 0 to 1 that the judge writes.")
-
-    def max_questions(self, sample: Sample) -> int:
-        return 0 if sample.response is None else 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         response = sample.require("response")

@@ -109,10 +109,6 @@ class Painted(MetricDefaults):
     strict: bool = False
     k: int | None = None
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         del sample

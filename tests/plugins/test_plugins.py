@@ -44,9 +44,6 @@ class Length(MetricDefaults):
     per: int = 10
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    def max_questions(self, sample):
-        return 0
-
     def plan(self, sample):
         return Score(min(1.0, FACTOR * len(sample.require("response")) / self.per))
         yield
@@ -65,7 +62,7 @@ class Bare:
 class Plain(MetricDefaults):
     name, version, card = "plain", 1, Card("Plain.")
     needs = asks = frozenset()
-    max_questions = plan = None
+    plan = None
 
 class Half(MetricDefaults):
     name = "half"
@@ -218,7 +215,7 @@ def test_code_in_files_is_used_from_the_command_line(here: Here) -> None:
         ("mine.py:Bare", "The metric class Bare has no version, card, .*; inherit MetricDefaults."),
         (
             "mine.py:Half",
-            "The metric class Half has no version, card, needs, asks, max_questions; declare what is miss",
+            "The metric class Half has no version, card, needs, asks; declare what is miss",
         ),
         ("mine.py:Plain", r"The metric class Plain is not a dataclass; write @dataclass\(frozen=True\) above it."),
         ("mine.py:FACTOR", "is not a metric class"),

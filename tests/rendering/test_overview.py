@@ -35,10 +35,6 @@ class Flagged(MetricDefaults):
 
     shift: int = 0
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
-
     def plan(self, sample: Sample) -> Generator[None, None, Score | Undefined]:
         yield from ()
         number = int(sample.id[1:])

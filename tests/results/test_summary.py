@@ -31,10 +31,6 @@ class Told(MetricDefaults):
     needs = frozenset({"user_input"})
     asks = frozenset()
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
-
     def plan(self, sample: Sample) -> Generator[None, None, Score | Undefined]:
         yield from ()
         data: Any = sample.metadata

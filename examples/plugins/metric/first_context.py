@@ -23,11 +23,6 @@ class FirstContextRelevance(MetricDefaults):
     ranked: ClassVar[bool] = True
     card: ClassVar[Card] = Card(summary="Relevance of the first retrieved context.", family="context relevance")
 
-    def max_questions(self, sample: Sample) -> int:
-        """Return 1."""
-        del sample
-        return 1
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Ask about the first context."""
         user_input = sample.require("user_input")

@@ -159,9 +159,6 @@ class MetricEstimate:
     """Its amount if it were the only metric."""
     added: Amount
     """Its amount in addition to the metrics listed above it. These add up to the total."""
-    at_most: Amount
-    """Upper bound: the maximum number of questions, each with every re-ask and with every reply truncated at its
-    limit."""
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from merilo.engine.amounts import Amount, tokens_in, tokens_of
 from merilo.engine.answer_store import bundle_of
 from merilo.engine.plan_run import PlanRun
-from merilo.judges.conversation import ENLARGED, ENLARGEMENTS
 from merilo.judges.local.judge import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     """Bundled questions of one sample, by judge, view and round. A run asks the questions of all rounds at once, unless
     another judge has to answer in between."""
 
-_REASKED_CHARACTERS: Final = 4_500
-"""Maximum characters that a re-ask adds to a request: the quoted reply, its error and the instruction."""
 _AT_HOME: Final = frozenset({"embedded", "scripted", "splitter"})
 """Fingerprint names of judges that answer on this machine without a request."""
 
@@ -50,7 +47,6 @@ class QuestionCounts:
     """Its amount if it is the only metric."""
     added: Amount = field(default_factory=Amount)
     """Its amount in addition to the metrics before it."""
-    at_most: Amount = field(default_factory=Amount)
     questions: int = 0
     held: int = 0
     """Questions that the run or the cache has answered already."""
@@ -120,9 +116,8 @@ class DryRun:
         return sum((self._estimated(_Asked.of(bundle_of(units))) for units in baskets.values()), Amount())
 
     def _plan_run(self, plan_run: PlanRun, counted: QuestionCounts, alone: _Baskets, together: _Baskets) -> None:
-        metric, sample = plan_run.metric, plan_run.sample
+        sample = plan_run.sample
         known_here = turn = 0
-        largest: dict[int, _Asked] = {}  # by judge
         while plan_run.step is not None:
             units = self._answers.units(plan_run.step, sample)
             waits = False
@@ -142,15 +137,9 @@ class DryRun:
                     else:
                         self._count(asked, counted)
                         waits = waits or bool(asked.sends)
-                    before = largest.get(id(rest.judge))
-                    if before is None or sum(asked.tokens) > sum(before.tokens):
-                        largest[id(rest.judge)] = asked
             turn += waits
             plan_run.send([(key, held[key]) for unit in units for key in unit.keys])
         counted.held += known_here
-        worst = max(map(self._worst, largest.values()), key=_weight, default=Amount())
-        if worst.requests:
-            counted.at_most += worst.times(max(0, metric.max_questions(sample) - known_here))
 
     def _count(self, asked: _Asked, counted: QuestionCounts) -> None:
         if not asked.sends:
@@ -189,19 +178,6 @@ class DryRun:
         for send, taken, reply in zip(asked.sends, asked.tokens, _replies(asked), strict=True):
             made = 0 if send.request.max_tokens == 0 else tokens_in(len(reply))
             total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
-        return total
-
-    def _worst(self, asked: _Asked) -> Amount:
-        """Return the maximum amount of one question: every reply truncated at its limit, and all re-asks used."""
-        total = Amount()
-        reasks: int = getattr(asked.unit.judge, "reasks", 0)  # only LLM judges re-ask
-        for send, first in zip(asked.sends, asked.tokens, strict=True):
-            limit = send.request.max_tokens
-            limits = [0] if limit is None else [limit * ENLARGED**n for n in range(ENLARGEMENTS + 1)]
-            for turn in range(reasks + 1):
-                taken = first + turn * tokens_in(_REASKED_CHARACTERS)
-                for made in limits:
-                    total += Amount(1, taken, made, self._price(send, Usage(taken, made)), None)
         return total
 
     def _price(self, send: OutgoingRequest, usage: Usage) -> float | None:
@@ -243,7 +219,3 @@ def _replies(asked: _Asked) -> Iterable[str]:
         return [likely_reply(question) for question in unit.questions]
     whole = unit.asked if len(unit.questions) == 1 else Pack(unit.questions)
     return [likely_reply(whole)] * sends
-
-
-def _weight(amount: Amount) -> tuple[float, float]:
-    return amount.usd or 0.0, amount.input_tokens + amount.output_tokens

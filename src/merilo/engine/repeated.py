@@ -56,10 +56,6 @@ class Repeated(ChangedMetric):
     draws: int
     first: int = 0
 
-    def max_questions(self, sample: Sample) -> int:
-        """Return the bound of the metric, for all draws."""
-        return self.draws * self.metric.max_questions(sample)
-
     def plan(self, sample: Sample) -> Plan[Outcome]:
         """Run the metric's plan once per draw and return the mean; see `outcome_of_draws`."""
         outcomes = yield from together([self._draw(sample, self.first + draw) for draw in range(self.draws)])
@@ -86,11 +82,6 @@ class Unmeasured(ChangedMetric):
     """A metric without a value in a run."""
 
     reason: str
-
-    def max_questions(self, sample: Sample) -> int:
-        """Return 0: nothing is asked."""
-        del sample
-        return 0
 
     def plan(self, sample: Sample) -> Plan[Undefined]:
         """Return the reason for each sample."""

@@ -10,9 +10,6 @@ from merilo.judging.digests import digest_of, digest_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-FLOOD: Final = 5_000
-"""Number of items in a verdict of a broken judge."""
-
 
 def chance(seed: int, *texts: str) -> float:
     """Return a number in [0, 1) that depends on the seed and the texts alone."""
@@ -27,8 +24,6 @@ class Odds:
     seed: int
     about: tuple[str, ...]
     """The question's kind, role and draw, so that verdicts of different kinds do not depend on each other."""
-    flood: bool = False
-    """Return thousands of items in every list, as a broken judge may."""
 
     def of(self, *texts: str) -> float:
         """Return a number in [0, 1) for these texts."""

@@ -28,7 +28,6 @@ from merilo.metrics.steps import (
     declines,
     distinct,
     is_blank,
-    max_statements,
     mean_credit,
     most_items,
     statements_of,
@@ -67,10 +66,6 @@ class AnswerRelevancy(ResponseMetric):
     name = "answer_relevancy"
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Addresses, Noncommittal, Statements})
-
-    def max_questions(self, sample: Sample) -> int:
-        asked = max_statements(sample, "response")
-        return 2 + asked if asked else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -115,11 +110,6 @@ class AnswerCompleteness(ResponseMetric):
     name = "answer_completeness"
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Answered, Parts})
-
-    def max_questions(self, sample: Sample) -> int:
-        if sample.user_input is None or sample.response is None or is_blank(sample.user_input):
-            return 0
-        return 1 + (0 if states_nothing(sample, "response") else most_items((sample.user_input,), _CHARACTERS_PER_PART))
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")
@@ -192,13 +182,6 @@ class AnswerCorrectness(ResponseMetric):
         """Statements and Support unless the similarity weight is 1; Embeddings if it is above 0."""
         kinds: Kinds = frozenset({Statements, Support}) if self.similarity_weight < 1 else frozenset()
         return kinds | {Embeddings} if self.similarity_weight > 0 else kinds
-
-    def max_questions(self, sample: Sample) -> int:
-        of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
-        if not of_reference:
-            return 0
-        statements = 1 + of_reference + (1 + of_response if of_response else 0)
-        return (statements if self.similarity_weight < 1 else 0) + (1 if self.similarity_weight > 0 else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("response")
@@ -289,14 +272,6 @@ class NuggetRecall(ResponseMetric):
     def __post_init__(self) -> None:
         if not 0 <= self.okay_weight <= 1:
             raise UsageError(f"Metric {self.name!r} takes okay_weight=a number from 0 to 1, got {self.okay_weight}.")
-
-    def max_questions(self, sample: Sample) -> int:
-        if sample.response is None or is_blank(sample.response):
-            return 0
-        try:
-            return len(nuggets_in(sample.metadata))
-        except NuggetError:
-            return 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("response")

@@ -20,9 +20,6 @@ from merilo.metrics.steps import (
     evidence_of,
     is_blank,
     judged_support_of,
-    max_contexts,
-    max_statements,
-    most_support,
     statements_of,
     states_nothing,
     support_by,
@@ -106,11 +103,6 @@ class Answering(ResponseMetric):
     def __post_init__(self) -> None:
         if not 0 < self.agreement <= 1:
             raise UsageError(f"Metric {self.name!r} takes agreement=a number above 0, up to 1, got {self.agreement}.")
-
-    def max_questions(self, sample: Sample) -> int:
-        answer, truth = max_statements(sample, "response"), max_statements(sample, "reference")
-        of_response = 2 + most_support(sample, "response") if answer else 0
-        return (1 if max_contexts(sample) else 0) + of_response + (1 + truth if truth else 0)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input = sample.require("user_input")

@@ -143,8 +143,8 @@ class Card:
 class Metric(Protocol):
     """A frozen dataclass whose fields are the metric's parameters.
 
-    Inherit `MetricDefaults` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card`,
-    `max_questions` and `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
+    Inherit `MetricDefaults` for the usual values of everything except `name`, `version`, `needs`, `asks`, `card` and
+    `plan`. `merilo.metrics.contract.check_metric` checks a metric against its declarations.
     """
 
     name: ClassVar[str]
@@ -178,10 +178,6 @@ class Metric(Protocol):
         """The types of all questions it may ask: `asks = Kinds({...})`, or a property."""
         ...
 
-    def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound of the number of questions that `plan` asks about this sample; never raises."""
-        ...
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """Ask about one sample and return its outcome. Raises only MissingField and AskFailed."""
         ...
@@ -197,7 +193,7 @@ class ReadsMetadata(Protocol):
 
 DECLARED: Final = (
     *("name", "version", "card", "range", "higher_is_better", "ranked", "reads_answer", "not_monotone_in", "breaks"),
-    *("roles", "needs", "asks", "max_questions", "plan"),
+    *("roles", "needs", "asks", "plan"),
 )
 """What every metric class has."""
 

@@ -95,9 +95,6 @@ class Critique(ResponseMetric):
                 f"Metric {self.name!r} already defines aspect={self.aspect}; choose another name for your definition."
             )
 
-    def max_questions(self, sample: Sample) -> int:
-        return 0 if sample.response is None or is_blank(sample.response) else 1
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, response = sample.require("user_input"), sample.require("response")
         if is_blank(response):
@@ -177,9 +174,6 @@ class RubricMetric(ResponseMetric):
     def needs(self) -> frozenset[str]:
         """The texts that the rubric shows."""
         return frozenset(self.scale.texts)
-
-    def max_questions(self, sample: Sample) -> int:
-        return 1 if self.needs <= sample.present else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         shown = [(name, text) for field_name in self.scale.texts for name, text in _shown(sample, field_name)]

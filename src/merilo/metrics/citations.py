@@ -24,7 +24,6 @@ from merilo.metrics.steps import (
     any_averaged,
     declines,
     is_blank,
-    max_statements,
     mean_credit,
     statements_of,
     states_nothing,
@@ -73,19 +72,6 @@ class _Citations(ResponseMetric):
     def __post_init__(self) -> None:
         if self.first not in (0, 1):
             raise UsageError(f"Metric {self.name!r} takes first=0 or first=1, got {self.first!r}.")
-
-    def max_questions(self, sample: Sample) -> int:
-        """Return an upper bound: two questions about the response, and for each possible statement one and one for each
-        cited context.
-        """
-        if sample.response is None or sample.retrieved_contexts is None:
-            return 0
-        text = self._text(sample)
-        asked = max_statements(replace(sample, response=text.text), "response")
-        contexts = {context for each in text.sentences for context in each.contexts}
-        readable = sum(not is_blank(sample.retrieved_contexts[context]) for context in contexts)
-        each = 1 + (readable if self.alone and readable > 1 else 0) if readable else 0
-        return 2 + asked * each if asked else 0
 
     def shows(self, sample: Sample) -> bool | None:
         """See `ShownInRun.shows`: whether the response cites a context, or a number or id that no context has."""

@@ -20,7 +20,6 @@ from merilo.metrics.steps import (
     check_evidence,
     checked_cutoff,
     is_blank,
-    max_contexts,
     mean_credit,
     relevance_of_contexts,
     sufficiency_of,
@@ -86,9 +85,6 @@ class ContextRelevance(RetrievalMetric):
             raise UsageError(
                 f"Metric {self.name!r} takes at={self.at} with unit=context only, got unit={self.unit.value}."
             )
-
-    def max_questions(self, sample: Sample) -> int:
-        return max_contexts(sample)
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -193,9 +189,6 @@ class ContextPrecision(RetrievalMetric):
         """Relevance or Usefulness."""
         return frozenset({Usefulness if self.against is RelevanceTarget.REFERENCE else Relevance})
 
-    def max_questions(self, sample: Sample) -> int:
-        return max_contexts(sample)
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
         if self.against is RelevanceTarget.REFERENCE and is_blank(sample.require("reference")):
@@ -255,9 +248,6 @@ class ContextRanking(RetrievalMetric):
     def __post_init__(self) -> None:
         checked_cutoff(self.name, self.k)
 
-    def max_questions(self, sample: Sample) -> int:
-        return max_contexts(sample)
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
         if not contexts:
@@ -296,9 +286,6 @@ class ContextSufficiency(RetrievalMetric):
     name = "context_sufficiency"
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Sufficiency})
-
-    def max_questions(self, sample: Sample) -> int:
-        return 1 if max_contexts(sample) else 0
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, _ = sample.require("user_input"), sample.contexts

@@ -58,7 +58,7 @@ def check_metric(metric: Metric, samples: Iterable[Sample] | None = None, *, ans
     - **declarations**: a frozen dataclass whose name, version, range and card are valid;
     - **range**: a value is a finite number in `range`;
     - **driving**: the same outcome with every driver, and no exception except MissingField and AskFailed;
-    - **questions**: of the kinds and roles declared, answerable, no more than `max_questions`, in a dry run too;
+    - **questions**: of the kinds and roles declared, answerable, in a dry run too;
     - **needs**: without a needed field MissingField; with only the needed fields a score is possible;
     - **nothing to judge**: a sample whose fields are all empty is Undefined;
     - **order**: contexts (unless `ranked`) and statements may come in any order;
@@ -191,20 +191,17 @@ def _driving(case: _Case) -> Iterator[str]:
 
 
 def _questions(case: _Case) -> Iterator[str]:
-    """Check the trials, dry runs, which must end in an outcome, a flood of statements and an empty sample."""
+    """Check the trials, then dry runs, which must end in an outcome, then an empty sample."""
     metric, kinds, roles = case.metric, set[type[Question[Any]]](), set[str]()
     cases: list[tuple[Sample, Answerer]] = [*case.trials(), *((sample, guessed) for sample in case.samples)]
-    cases.append((case.samples[0], SyntheticAnswers(own=case.own, flood=True)))
     cases.append((empty_sample(), SyntheticAnswers(own=case.own)))
     for sample, answers in cases:
         outcome, questions = case.asked(sample, answers)
-        where, bound = f"on sample {sample.id!r}", metric.max_questions(sample)
+        where = f"on sample {sample.id!r}"
         # free text has a guess that its metric can parse only if one is given
         failed = outcome.question if answers is guessed and isinstance(outcome, AskFailed) else None
         if failed is not None and (not isinstance(failed, Completion) or failed.likely):
             yield f"{where} a dry run fails: {outcome}"
-        if len(questions) > bound:
-            yield f"{where} it asks {len(questions)} questions, but max_questions says {bound}."
         for question in questions:
             fault = question.fault(question.guess())
             kind, role = _kinds([type(question)]), question.role
@@ -234,7 +231,6 @@ def _needs(case: _Case) -> Iterator[str]:
             if name not in needs and isinstance(without, MissingField) and sample.present >= needs:
                 yield f"on a sample without {name!r} it raises MissingField, but `needs` does not name it."
             bare = bare if name in needs else _without(bare, name)
-        case.metric.max_questions(Sample("bare"))
         bare_score = bare_score or case.value(bare, answers) is not None
     if not bare_score:
         yield f"it has no score on samples with only {', '.join(sorted(needs)) or 'nothing'}."
@@ -396,13 +392,11 @@ class SyntheticAnswers:
     seed: int = 0
     own: OwnVerdicts = lambda _: None
     """Verdicts of the metric's author, which replace the synthetic ones; None if there is no replacement."""
-    flood: bool = False
-    """Return thousands of statements, parts or entities in every text, as a broken judge may."""
 
     def __call__(self, question: Question[Any]) -> Verdict:
         """Return the verdict on a question; its guess for kinds without a synthetic verdict."""
         about = (question.kind, question.role, str(question.draw))
-        found: Verdict = self.own(question) or question.synthetic(Odds(self.seed, about, flood=self.flood))
+        found: Verdict = self.own(question) or question.synthetic(Odds(self.seed, about))
         return found
 
     def backwards(self, question: Question[Any]) -> Verdict:

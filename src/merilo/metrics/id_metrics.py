@@ -41,10 +41,6 @@ class _IdMetric(RetrievalMetric):
         """The number of ranks that count; None for all."""
         return None
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         return type(self).outcome(sample, self._cutoff)

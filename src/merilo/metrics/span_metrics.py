@@ -88,10 +88,6 @@ class _SpanMetric(RetrievalMetric):
         member = choice(Unjudged, self.unjudged, metric=self.name, parameter="unjudged")
         object.__setattr__(self, "unjudged", member)
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         yield from ()
         view = view_of(sample)

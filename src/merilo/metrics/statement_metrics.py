@@ -29,10 +29,7 @@ from merilo.metrics.steps import (
     distinct,
     is_blank,
     judged_support_of,
-    max_contexts,
-    max_statements,
     most_items,
-    most_support,
     relevance_of_contexts,
     statements_of,
     states_nothing,
@@ -77,10 +74,6 @@ class ContextRecall(RetrievalMetric):
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Statements, Support})
 
-    def max_questions(self, sample: Sample) -> int:
-        asked = max_statements(sample, "reference")
-        return 1 + most_support(sample, "reference") if asked else 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("retrieved_contexts")
         if states_nothing(sample, "reference"):
@@ -119,11 +112,6 @@ class ContextEntityRecall(RetrievalMetric):
     needs = frozenset({"reference", "retrieved_contexts"})
     asks = Kinds({Entities, Mentions})
 
-    def max_questions(self, sample: Sample) -> int:
-        if sample.reference is None or states_nothing(sample, "reference"):
-            return 0
-        return 1 + (most_items(sample.sentences("reference"), _CHARACTERS_PER_ENTITY) if max_contexts(sample) else 0)
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("retrieved_contexts")
         if states_nothing(sample, "reference"):
@@ -137,7 +125,7 @@ class ContextEntityRecall(RetrievalMetric):
         if not entities:
             return Undefined(_NO_ENTITY)
         contexts, none = sample.contexts, MentionsVerdict(mentioned=False, reason=BLANK_EVIDENCE)
-        if max_contexts(sample):
+        if not all(map(is_blank, contexts)):
             texts, language = texts_of(contexts), sample.resolved_language
             named = yield from ask_each(Mentions(entity.text, texts, language=language) for entity in entities)
             verdicts = [without(blank_in(contexts), verdict, none) for verdict in named]
@@ -187,10 +175,6 @@ class Faithfulness(ResponseMetric):
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Noncommittal, Statements, Support})
 
-    def max_questions(self, sample: Sample) -> int:
-        asked = max_statements(sample, "response")
-        return 2 + most_support(sample, "response") if asked else 0
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("user_input")
         sample.require("retrieved_contexts")
@@ -233,9 +217,6 @@ class ContextUtilization(ResponseMetric):
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Relevance, Statements, Support})
     not_monotone_in = frozenset({Relevance})
-
-    def max_questions(self, sample: Sample) -> int:
-        return max_contexts(sample) + 1 + most_support(sample, "response")
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -315,19 +296,13 @@ class NoiseSensitivity(ResponseMetric):
     def __post_init__(self) -> None:
         object.__setattr__(self, "of", choice(NoiseSource, self.of, metric=self.name, parameter="of"))
 
-    def max_questions(self, sample: Sample) -> int:
-        of_response, of_reference = max_statements(sample, "response"), max_statements(sample, "reference")
-        if not (of_response and of_reference and max_contexts(sample)):
-            return 0
-        return 2 + 2 * of_response + of_reference
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         sample.require("retrieved_contexts")
         if states_nothing(sample, "response"):
             return Undefined(BLANK_RESPONSE)
         if states_nothing(sample, "reference"):
             return Undefined(BLANK_REFERENCE)
-        if not max_contexts(sample):
+        if all(map(is_blank, sample.contexts)):
             return Undefined(_NOTHING_TO_READ)
         response, reference = yield from both(statements_of(sample, "response"), statements_of(sample, "reference"))
         if not response:

@@ -184,11 +184,6 @@ def all_retrieved(counts: Mapping[str, int | None]) -> bool | None:
     return None if not relevant or found is None or 0 < found < relevant else found > 0
 
 
-def max_contexts(sample: Sample) -> int:
-    """Return the number of contexts that are not blank: one question each; 0 if the field is missing."""
-    return sum(not is_blank(context) for context in sample.retrieved_contexts or ())
-
-
 def about_contexts(verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
     """Return one piece of evidence for each context, from one verdict for each in order."""
     return tuple([Evidence(EvidenceTarget.CONTEXT, index, verdict) for index, verdict in enumerate(verdicts)])
@@ -211,8 +206,8 @@ def _of_contexts(
 def statements_of(sample: Sample, field: StatedField) -> Plan[tuple[DistinctStatement, ...]]:
     """Return the distinct statements of the response or the reference, in order of their first appearance.
 
-    Repetition does not change a score. Raises AskFailed if the judge names more than `max_statements`, which cannot
-    be real.
+    Repetition does not change a score. Raises AskFailed if the judge names more than one per four
+    characters, which cannot be real.
     """
     sentences, language = sample.sentences(field), sample.resolved_language
     if sample.user_input is None:
@@ -245,12 +240,6 @@ def distinct(question: Question[Any], texts: Iterable[str], *, most: int) -> tup
 def states_nothing(sample: Sample, field: StatedField) -> bool:
     """Return True if the text has no sentence, so there is nothing to ask about it. Raises MissingField."""
     return all(map(is_blank, sample.sentences(field)))
-
-
-def max_statements(sample: Sample, field: StatedField) -> int:
-    """Return the maximum number of distinct statements in the text, one per four characters; 0 if missing."""
-    value = sample.response if field == "response" else sample.reference
-    return 0 if value is None or states_nothing(sample, field) else most_items(sample.sentences(field))
 
 
 def about_statements(statements: Iterable[DistinctStatement], verdicts: Iterable[Verdict]) -> tuple[Evidence, ...]:
@@ -331,11 +320,6 @@ def check_evidence(kind: Question[Any], verdicts: Iterable[DecisionVerdict]) -> 
     """Raise AskFailed if a verdict lacks evidence, for formulas that count it. `kind`: a question of the kind."""
     if flag := next((verdict.flag for verdict in verdicts if verdict.flag), ""):
         raise AskFailed(kind, Failure(FailureKind.UNREADABLE, f"a verdict {flag}, which this metric counts"))
-
-
-def most_support(sample: Sample, field: StatedField) -> int:
-    """Return the maximum number of questions that `support_of` asks about the statements of a text."""
-    return max_statements(sample, field) if max_contexts(sample) else 0
 
 
 def support_counts(verdicts: Sequence[SupportVerdict]) -> dict[str, int | None]:

@@ -88,7 +88,6 @@ class Faithfulness(Voting):
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences})
-    most = by_parameters(lambda metric: 3 + 2 * metric.replies, 5)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -128,7 +127,6 @@ class FaithfulnessWithHHEM(RagasV01):
 
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Sentences, Similarities})
-    most = 4
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {**BLANK_IS_JUDGED, "order": "the classifier reads the contexts as one text"}
     )
@@ -166,8 +164,6 @@ class AnswerRelevancy(RagasV01):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
     asks = Kinds({Completion, Embeddings})
-    most = by_parameters(lambda metric: 2 * metric.strictness, 6)
-    besides = 1
 
     strictness: int = 3
 
@@ -226,7 +222,6 @@ class AspectCritique(Critique):
     """
 
     range: ClassVar[tuple[float, float]] = (-inf, inf)
-    most = 2
     needs = frozenset({"user_input", "retrieved_contexts", "response"})
 
     criteria: ClassVar[Mapping[str, str]] = _CRITERIA
@@ -304,8 +299,6 @@ class AnswerCorrectness(RagasV01):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     asks = by_parameters(lambda metric: _KINDS if metric.similarity_weight else _KINDS - {Embeddings}, _KINDS)
-    most = 8
-    besides = by_parameters(lambda metric: int(metric.similarity_weight > 0), 1)
 
     factual_weight: float = 0.75
     similarity_weight: float = 0.25
@@ -393,7 +386,6 @@ class SummarizationScore(RagasV01):
     """
 
     needs = frozenset({"retrieved_contexts", "response"})
-    most = 6
 
     length_penalty: bool = True
     coeff: float = 0.5

@@ -365,7 +365,6 @@ class ContextRelevancy(JudgesBlank):
 
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = Kinds({Completion, Sentences})
-    most = 3
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         reply = yield from Asker(SYSTEM, temperature=_STEADY).ask(
@@ -396,7 +395,6 @@ class ContextRecall(Voting):
     """
 
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    most = by_parameters(lambda metric: 2 * metric.replies, 2)
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         ballot = elected((yield from JsonAsker().samples(_RECALL, texts, self.replies))).or_raise()
@@ -428,7 +426,6 @@ class ContextEntityRecall(JudgesBlank):
     """
 
     needs = frozenset({"retrieved_contexts", "reference"})
-    most = 4
 
     def judged(self, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -475,8 +472,6 @@ class _UsefulContexts(Voting):
     """
 
     ranked: ClassVar[bool] = True
-    most = 0
-    each_context = by_parameters(lambda metric: 2 * metric.replies, 2)
 
     def _score(self, sample: Sample, user_input: str, target: str) -> Plan[Score | Undefined]:
         asker = JsonAsker()
@@ -578,8 +573,6 @@ class NoiseSensitivity(Voting):
     needs = frozenset({"user_input", "retrieved_contexts", "response", "reference"})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({})
     asks = Kinds({Completion, Sentences})
-    most = by_parameters(lambda metric: 6 + 2 * metric.replies, 8)
-    each_context = by_parameters(lambda metric: 4 * metric.replies, 4)
 
     focus: Focus = Focus.RELEVANT
 

@@ -59,8 +59,6 @@ class PrecisionWithReference(RefusesEmpty):
     name: ClassVar[str] = "ragas-0.4.3:llm_context_precision_with_reference"
     ranked: ClassVar[bool] = True
     needs = frozenset({"user_input", "retrieved_contexts", "reference"})
-    most = 0
-    each_context = 1
     against: ClassVar[TextField] = "reference"
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
@@ -140,7 +138,6 @@ class ContextEntityRecall(JudgedMetric):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:context_entity_recall"
-    most = 2
     needs = frozenset({"retrieved_contexts", "reference"})
     breaks: ClassVar[Mapping[str, str]] = RefusesEmpty.breaks
 
@@ -184,8 +181,6 @@ class NoiseSensitivity(JudgedMetric):
     name: ClassVar[str] = "ragas-0.4.3:noise_sensitivity"
     higher_is_better: ClassVar[bool] = False
     needs = frozenset({"user_input", "response", "reference", "retrieved_contexts"})
-    most = 3
-    each_context = 2
 
     mode: Focus = Focus.RELEVANT
 

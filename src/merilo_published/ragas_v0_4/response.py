@@ -133,7 +133,6 @@ class JudgedMetric(Published):
     repairs: ClassVar[int] = 3
     temperature: ClassVar[float] = 0.01
     """Of a request for one reply."""
-    per_request = by_parameters(lambda metric: 1 + (metric.repairs if metric.reasks is None else metric.reasks), 4)
 
     reasks: int | None = None
 
@@ -324,7 +323,6 @@ class Faithfulness(RefusesEmpty):
     """
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness"
-    most = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
 
     def judged(self, sample: Sample, texts: Mapping[str, str]) -> Plan[Score | Undefined]:
@@ -364,8 +362,6 @@ class FaithfulnessWithHHEM(Faithfulness):
 
     name: ClassVar[str] = "ragas-0.4.3:faithfulness_with_hhem"
     asks = Kinds({Completion, Similarities})
-    most = 1
-    besides = 1
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {**RefusesEmpty.breaks, "order": "the contexts are compared as one text"}
     )
@@ -419,8 +415,6 @@ class AnswerRelevancy(RefusesEmpty):
     needs = frozenset({"user_input", "response"})
     asks = Kinds({Completion, Embeddings})
 
-    most = by_parameters(lambda metric: metric.strictness, 3)
-    besides = 1
     one_request: ClassVar[bool] = True
     one_zeroes: ClassVar[bool] = False
     """True if one noncommittal reply makes the score 0."""
@@ -579,8 +573,6 @@ class AnswerCorrectness(JudgedMetric):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response", "reference"})
     asks = by_parameters(lambda metric: _KINDS if metric.similarity_weight else _KINDS - {Embeddings}, _KINDS)
-    most = 3
-    besides = 1
     breaks: ClassVar[Mapping[str, str]] = RefusesEmpty.breaks
 
     factual_weight: float = 0.75
@@ -652,7 +644,6 @@ class FactualCorrectness(RefusesEmpty):
 
     name: ClassVar[str] = "ragas-0.4.3:factual_correctness"
     needs = frozenset({"response", "reference"})
-    most = by_parameters(lambda metric: 2 if metric.mode is FactualMode.PRECISION else 4, 4)
 
     mode: FactualMode = FactualMode.F1
     beta: float = 1.0

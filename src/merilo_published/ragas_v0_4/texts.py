@@ -110,7 +110,6 @@ class _Unasked(Published):
     __slots__ = ()
 
     asks = Kinds()
-    most = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

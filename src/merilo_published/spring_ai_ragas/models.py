@@ -291,7 +291,6 @@ class SeveralModels(Published):
 
     version: ClassVar[int] = 2
     roles = by_parameters(lambda metric: frozenset(metric.names), frozenset({"judge"}))
-    per_request = by_parameters(lambda metric: len(metric.names), 1)
 
     models: str | None = None
     aggregator: Aggregator = Aggregator.AVERAGE

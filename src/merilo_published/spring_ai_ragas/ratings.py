@@ -20,7 +20,7 @@ from merilo.judging.json_types import as_list, as_object
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, ScoreWords, Undefined
 from merilo.metrics.formulas import average_precision, mean
 from merilo_published.asking import ReplyFault
-from merilo_published.definition import Focus, by_parameters, noisy, scaled_rating
+from merilo_published.definition import Focus, noisy, scaled_rating
 from merilo_published.spring_ai_ragas import response
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
@@ -171,8 +171,6 @@ class ContextRelevance(Rated):
 
     name: ClassVar[str] = "spring-ai-ragas:context_relevance"
     needs = frozenset({"user_input", "retrieved_contexts"})
-    most = 0
-    each_context = 1
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         user_input, contexts = sample.require("user_input"), sample.contexts
@@ -272,7 +270,6 @@ class AnswerAccuracy(Rated):
 
     name: ClassVar[str] = "spring-ai-ragas:answer_accuracy"
     needs = frozenset({"response", "reference"})
-    most = by_parameters(lambda metric: 1 + metric.use_dual_judge, 1)
 
     use_dual_judge: bool = False
 
@@ -336,9 +333,6 @@ class ContextPrecision(ScoresEmpty):
             "failures": "a lost call is a context that is not relevant",
         }
     )
-
-    most = 0
-    each_context = 1
 
     evaluation_strategy: Strategy = Strategy.AUTO
 
@@ -429,7 +423,6 @@ class ContextEntityRecall(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:context_entity_recall"
-    most = 2
     needs = frozenset({"retrieved_contexts", "reference"})
     required = ("reference", "retrieved_contexts")
 
@@ -471,7 +464,6 @@ class Iterated(SeveralModels):
     """
 
     needs = frozenset({"user_input", "response"})
-    most = by_parameters(lambda metric: metric.strictness, 1)
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
     definition: str = "The response is correct, complete and helpful."
@@ -616,8 +608,6 @@ class NoiseSensitivity(ScoresEmpty):
     higher_is_better: ClassVar[bool] = False
     needs = frozenset(_FIELDS)
     required = _FIELDS
-    most = 3
-    each_context = 2
 
     mode: Focus = Focus.RELEVANT
 

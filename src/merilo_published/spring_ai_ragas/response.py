@@ -72,7 +72,6 @@ class Faithfulness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:faithfulness"
-    most = 2
     needs = frozenset({"user_input", "response", "retrieved_contexts"})
     breaks: ClassVar[Mapping[str, str]] = _JUDGED
 
@@ -163,7 +162,6 @@ class ResponseRelevancy(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:response_relevancy"
-    most = 2
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset({"user_input", "response"})
     required = ("user_input", "response")
@@ -290,7 +288,6 @@ class FactualCorrectness(ScoresEmpty):
     """
 
     name: ClassVar[str] = "spring-ai-ragas:factual_correctness"
-    most = 4
     needs = frozenset(_NEEDS)
     required = _NEEDS
 
@@ -371,8 +368,6 @@ class AnswerCorrectness(ScoresEmpty):
     range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs = frozenset(_NEEDS)
     required = _NEEDS
-    most = 4
-    besides = 1
     asks = Kinds({Completion, Embeddings})
     breaks: ClassVar[Mapping[str, str]] = MappingProxyType({**ScoresEmpty.breaks, "failures": "a lost part scores 0"})
 

@@ -166,10 +166,6 @@ class First(MetricDefaults):
     needs = frozenset({"user_input", "retrieved_contexts"})
     asks = frozenset({Relevance})
 
-    def max_questions(self, sample: Sample) -> int:
-        del sample
-        return 1
-
     def plan(self, sample: Sample) -> Plan[Score]:
         verdict = yield from ask(Relevance(sample.require("user_input"), sample.contexts[0].sentences))
         return Score(self.value(verdict))

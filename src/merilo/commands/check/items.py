@@ -70,10 +70,6 @@ class CheckedVerdicts(MetricDefaults):
         """The kinds of question."""
         return Kinds(KINDS[each] for each in self.kinds.split("+"))
 
-    def max_questions(self, sample: Sample) -> int:
-        """Return the number of questions that `plan` asks."""
-        return len(questions_of(sample))
-
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""
         questions = questions_of(sample)

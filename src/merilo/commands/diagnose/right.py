@@ -45,10 +45,6 @@ class Right(AnswerCorrectness):
                 raise UsageError(f"--right must return True, False or a number, got {type(found).__name__}.")
 
 
-def _no_questions(*_: object) -> int:
-    return 0
-
-
 def right_by(named: object) -> Right:
     """Return the metric of a function, or of one in a file; None: the judge decides. Raises UsageError."""
     if named is None:
@@ -58,6 +54,5 @@ def right_by(named: object) -> Right:
         raise UsageError(f"right must be a function of an answer and its sample, got {type(function).__name__}.")
     # A class, since a parameter of a metric is a text or a number.
     own: dict[str, object] = {"decides": (function,), "asks": Kinds(), "needs": frozenset({"response"})}
-    own["max_questions"] = _no_questions
     made: type[Right] = type("RightByFunction", (Right,), own)
     return made()

@@ -64,7 +64,7 @@ def run(
 
     check_reports(markdown=markdown, json=json, github=github)
     if plan:
-        _plan(data, options, json=json, full=full)
+        _plan(data, options, json=json)
         return
     largest = share(max_failed)
     new = options.out is None or not Path(options.out).exists()
@@ -78,14 +78,14 @@ def run(
     _check(found, largest)
 
 
-def _plan(data: str, options: Options, *, json: bool, full: bool) -> None:
+def _plan(data: str, options: Options, *, json: bool) -> None:
     """Print the estimate of the run, and the command that starts it."""
     from merilo.commands.blocking import run_blocking
     from merilo.commands.plan.run import print_plan, run_estimate
     from merilo.data.sanitize import command
 
     run = command(*(word for word in sys.argv[1:] if word not in _PLAN_ONLY)) if "--plan" in sys.argv else ""
-    print_plan(run_blocking(run_estimate(data, options)), json=json, run=run, full=full)
+    print_plan(run_blocking(run_estimate(data, options)), json=json, run=run)
 
 
 def _evaluated(data: str, options: Options, *, quiet: bool) -> Run:

@@ -54,7 +54,6 @@ class Estimate:
     metrics: tuple[MetricEstimate, ...]
     left_out: Mapping[str, str]
     typical: Amount
-    at_most: Amount
     seconds: float | None
     """Seconds of the whole run at this concurrency; None if no reply time is known."""
     concurrency: int
@@ -120,7 +119,6 @@ async def run_estimate(
         local_time = dry.local.time(scale)
     metrics = _metrics(dry.counted, scale)
     typical = sum((each.added for each in metrics), Amount())
-    at_most = sum((each.at_most for each in metrics), Amount())
     return Estimate(
         data=dataset.name,
         judge=roles.judges["judge"].name if selection.kinds else Basis.NO_JUDGE.value,
@@ -129,7 +127,6 @@ async def run_estimate(
         metrics=metrics,
         left_out=selection.left_out,
         typical=typical,
-        at_most=at_most,
         seconds=_seconds(typical, options),
         concurrency=options.limits.of_requests.max_in_flight,
         measured=dry.measured_used,
@@ -156,9 +153,7 @@ def _look_up(begun: Path | None, options: Options, stack: ExitStack) -> LookUp:
 
 def _metrics(counted: Mapping[str, QuestionCounts], scale: float) -> tuple[MetricEstimate, ...]:
     return tuple(
-        MetricEstimate(
-            text, each.questions, each.held, each.alone.times(scale), each.added.times(scale), each.at_most.times(scale)
-        )
+        MetricEstimate(text, each.questions, each.held, each.alone.times(scale), each.added.times(scale))
         for text, each in counted.items()
     )
 
@@ -181,8 +176,6 @@ def _seconds(typical: Amount, options: Options) -> float | None:
 _HEADINGS = ("metric", "requests", "tokens in", "out", "USD", "USD alone")
 _LIKELY = "4 characters per token; replies of the usual length, each readable at once"
 _MEASURED = "the means of this run so far, re-asks included; 4 characters per token where it has asked too little"
-_MAX_RATIO = 20
-"""Largest ratio of upper bound to estimate at which the bound helps a reader."""
 _DIGITS = 3
 _WITHOUT_CENTS = 100
 _UNITS = ((1_000_000, "M"), (1_000, "k"))
@@ -199,13 +192,11 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
                 "held": each.held,
                 "added": _record(each.added),
                 "alone": _record(each.alone),
-                "at_most": _record(each.at_most),
             }
             for each in found.metrics
         },
         "left_out": dict(found.left_out),
         "typical": _record(found.typical),
-        "at_most": _record(found.at_most),
         "seconds": None if found.seconds is None else round(found.seconds, 1),
         **({} if found.local_time is None else {"local_seconds": round(found.local_time.seconds, 1)}),
         **picked(found, "concurrency measured"),
@@ -221,11 +212,10 @@ def plan_record(found: Estimate) -> dict[str, Any]:  # Any: JSON
     }
 
 
-def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False, thing: str = "sample") -> Page:
+def plan_page(found: Estimate, width: int, *, run: str = "", thing: str = "sample") -> Page:
     """Return the page: a table by metric, the totals, and the basis of the estimate.
 
-    `run`: the command that starts the run; shown if given. `full`: show the upper bound also if it is more than
-    `_MAX_RATIO` times the estimate. `thing`: what is judged.
+    `run`: the command that starts the run; shown if given. `thing`: what is judged.
     """
     page = Page(width)
     by = found.judge if found.judge == Basis.NO_JUDGE else f"to be judged by {found.judge}"
@@ -234,7 +224,7 @@ def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False,
     page.blank()
     _table(page, found)
     page.heading("Total")
-    page.entries(_totals(found, full=full))
+    page.entries(_totals(found))
     if found.left_out:
         page.heading("Left out")
         page.entries(found.left_out.items())
@@ -247,11 +237,11 @@ def plan_page(found: Estimate, width: int, *, run: str = "", full: bool = False,
     return page
 
 
-def print_plan(found: Estimate, *, json: bool, run: str = "", full: bool = False) -> None:
-    """Print an estimate. `run`, `full`: as in `plan_page`."""
+def print_plan(found: Estimate, *, json: bool, run: str = "") -> None:
+    """Print an estimate. `run`: as in `plan_page`."""
     if warning := outdated(found.prices, datetime.now(UTC).date()):
         tell(warning)
-    print_result(plan_record(found) if json else plan_page(found, page_width(), run=run, full=full))
+    print_result(plan_record(found) if json else plan_page(found, page_width(), run=run))
 
 
 def _record(amount: Amount) -> dict[str, Any]:  # Any: JSON
@@ -288,12 +278,10 @@ def _amounts(amount: Amount) -> tuple[str, ...]:
     return (*(f"{round(number):,}" for number in counted), money(amount.usd))
 
 
-def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
+def _totals(found: Estimate) -> list[tuple[str, str]]:
     rows = [("expected", _text(found.typical))]
     if found.typical.requests:
         rows.append(("assuming", _MEASURED if found.measured else _LIKELY))
-    if found.at_most.requests:
-        rows.append(("at most", _at_most(found, full=full)))
     if found.seconds is not None and found.typical.requests:
         rows.append(("time", f"about {duration(found.seconds)} with {found.concurrency} requests in flight"))
     if found.local_time is not None:
@@ -304,20 +292,6 @@ def _totals(found: Estimate, *, full: bool) -> list[tuple[str, str]]:
     if held:
         rows.append(("held", f"{held:,} of {count(questions, 'question')} are answered in the run or the cache"))
     return rows
-
-
-def _at_most(found: Estimate, *, full: bool) -> str:
-    """Return the upper bound, or only how to set a limit if the bound is too high to be of use."""
-    limit = "Use --max-cost to limit spending." if found.at_most.usd else "Use --max-requests to limit requests."
-    if not full and _size(found.at_most) > _MAX_RATIO * _size(found.typical):
-        return f"more than {_MAX_RATIO} times the estimate, so the bound is not shown here (--json has it). {limit}"
-    most = "every possible question, every re-ask, and every reply at its maximum length"
-    return f"{_text(found.at_most)}: {most}. It is usually far too high. {limit}"
-
-
-def _size(amount: Amount) -> float:
-    """Return the cost of an amount, or its tokens if the cost is 0 or unknown."""
-    return amount.usd or amount.input_tokens + amount.output_tokens
 
 
 def _text(amount: Amount) -> str:

@@ -199,7 +199,6 @@ async def estimate_questions(path: Path, settings: DrawSettings, options: Option
 
 _CLOSED_BOOK: Final = "en/closed_book.v1"
 _UNKNOWN: Final = "unknown"
-_MAX_QUESTIONS: Final = 6
 
 
 class Dropped(StrEnum):
@@ -247,11 +246,6 @@ class QuestionOfPassage(MetricDefaults):
         """The types of the questions for these settings."""
         kinds = Kinds({Sufficiency, PassageQuestion, Support})
         return kinds | Kinds({Completion}) if self.closed_book else kinds
-
-    def max_questions(self, sample: Sample) -> int:
-        """Return 6, the number of questions if nothing is dropped."""
-        del sample
-        return _MAX_QUESTIONS
 
     def plan(self, sample: Sample) -> Plan[Score | Undefined]:
         """See `Metric.plan`."""

@@ -18,7 +18,7 @@ from merilo.judging.questions import (
     yes_no_schema,
 )
 from merilo.judging.reply_fields import TEXT, TEXT_OF_SENTENCE, ListReplySchema, ReplySchema, object_schema
-from merilo.judging.synthetic import CONTEXT, FLOOD, OTHER, RESPONSE, SENTENCES, USER_INPUT
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, SENTENCES, USER_INPUT
 from merilo.judging.verdicts import LATER, ListVerdict, Verdict, index_fault
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Parts(Question[PartsVerdict]):
         return PartsVerdict((self.user_input,) if self.user_input.strip() else ())
 
     def synthetic(self, odds: Odds) -> PartsVerdict:
-        size = FLOOD if odds.flood else int(4 * odds.of(self.user_input))
+        size = int(4 * odds.of(self.user_input))
         return PartsVerdict(tuple(f"{self.user_input} ({part})" for part in range(size)))
 
 
@@ -230,8 +230,7 @@ class Statements(Question[StatementsVerdict]):
     def synthetic(self, odds: Odds) -> StatementsVerdict:
         found: list[Statement] = []
         for place, sentence in enumerate(self.sentences):
-            count = FLOOD if odds.flood else int(3.5 * odds.of(sentence))
-            found.extend(Statement(f"{sentence} ({part})", place) for part in range(count))
+            found.extend(Statement(f"{sentence} ({part})", place) for part in range(int(3.5 * odds.of(sentence))))
         if len(found) % 4 == 3:
             found.append(found[0])
         return StatementsVerdict(tuple(found))
@@ -377,8 +376,6 @@ class Entities(Question[EntitiesVerdict]):
         return EntitiesVerdict(tuple(Entity(found[0], index) for found, index in words if found))
 
     def synthetic(self, odds: Odds) -> EntitiesVerdict:
-        if odds.flood:
-            return EntitiesVerdict(tuple(Entity(f"Entity {place}", 0) for place in range(FLOOD)))
         words = ((word, place) for place, sentence in enumerate(self.sentences) for word in sentence.split())
         return EntitiesVerdict(tuple(Entity(*found) for found in words if odds.of(found[0]) < 0.3))
 
