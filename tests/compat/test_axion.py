@@ -232,7 +232,7 @@ NEEDS_FREE_TEXT = [
 @each_case("name", NEEDS_FREE_TEXT)
 def test_some_metrics_need_free_text(name: str) -> None:
     """With the embedded judge they are refused in one sentence that says what to give."""
-    with pytest.raises(merilo.UsageError, match=rf"{name} needs a judge that answers in free text, and embedded"):
+    with pytest.raises(merilo.UsageError, match=rf"{name} needs a judge that writes free text, which embedded is not"):
         executed(getattr(axion, name)(), FULL)
 
 
@@ -249,6 +249,12 @@ def test_a_judge_of_free_text_computes_the_published_definition() -> None:
     """The result names the definition, in which all of axion's options hold."""
     (result,) = run([FRANCE], ContextualRelevancy(relevancy_mode="strict"))
     assert result.metadata["definition"] == "axion:contextual_relevancy(relevancy_mode=strict)"
+
+
+def test_options_of_free_text_are_refused_with_grades() -> None:
+    """An option that grades cannot honour is an error, not passed over."""
+    with pytest.raises(merilo.UsageError, match="takes relevancy_mode=strict only with a judge that writes free"):
+        executed(ContextualRelevancy(relevancy_mode="strict", judge=GRADES), FRANCE)
 
 
 def test_a_metrics_judge_goes_before_the_runners() -> None:

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
-from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
-from merilo.metrics.context_metrics import ContextPrecision, ContextRelevance, RelevanceTarget, Unit
-from merilo.metrics.statement_metrics import ContextRecall
 from merilo.metrics.text import metric_text
 from merilo.results.means import counts_text
 from merilo_published import axion
-from merilo_published.axion import NOTHING_RETRIEVED, Mode
+from merilo_published.axion import NOTHING_RETRIEVED, Mode, RelevancyMode
 
-from ..scoring import MadeOnce, RunSettings, Wanted, score, why_none
+from ..scoring import MadeOnce, RunSettings, Wanted, score, usable, why_none
 from .dataset import FIELD_OF, DatasetItem, item_from
 
 if TYPE_CHECKING:
@@ -31,10 +28,6 @@ if TYPE_CHECKING:
 
 Option = bool | float | str | Mapping[str, float]
 """Types of a metric's parameters."""
-
-_WITHOUT_EFFECT = frozenset({"mode", "force_granular", "allow_fallback"})
-"""Parameters that have no effect on the replacement's question."""
-
 
 EvaluationMode = Mode
 """The type of `mode`, under axion's name."""
@@ -140,8 +133,8 @@ class AxionMetric:
     definition: ClassVar[type[Metric]]
     """The published definition that it computes with a judge that answers in free text."""
     usual_threshold: ClassVar[float] = 0.5
-    native: ClassVar[Metric | None] = None
-    """The metric for a judge without free text, if one has the same formula."""
+    native: ClassVar[str | None] = None
+    """The text of the metric for a judge without free text, if one has the same formula."""
 
     def __init__(self, *, judge: JudgeLike | None = None, threshold: float | None = None, **options: Option) -> None:
         self.judge = judge
@@ -181,28 +174,17 @@ class AxionMetric:
 
     def metric_for(self, judge: Judge) -> Metric:
         """Return the metric to compute with this judge. Raises UsageError if the judge cannot answer it."""
-        if Completion in judge.answers:
-            return self.published
-        instead = self.native
-        if instead is None or not instead.asks <= judge.answers:
+        metric = usable(metric_text(self.published), self.native, judge, self.name)
+        if metric != self.published and getattr(self.published, "relevancy_mode", None) is RelevancyMode.STRICT:
             raise UsageError(
-                f"{self.name} needs a judge that answers in free text, and {judge.name} does not; "
-                "use one that does, such as judge='openai:MODEL'."
+                f"{self.name} takes relevancy_mode=strict only with a judge that writes free text, which {judge.name} "
+                "is not; omit it, or name an LLM."
             )
-        usual = type(self.published)()
-        for field in fields(_dataclass(self.definition)):
-            given = getattr(self.published, field.name)
-            if field.name not in _WITHOUT_EFFECT and given != getattr(usual, field.name):
-                raise UsageError(
-                    f"{self.name} takes {field.name}={given} only with a judge that answers in free text, "
-                    f"and {judge.name} does not; omit it or use judge='openai:MODEL'."
-                )
-        return instead
+        return metric
 
     def result(self, item: DatasetItem, outcome: Outcome, metric: Metric, judge: str, threshold: float) -> MetricResult:
         """Return the result for an outcome; `metric` is the one that was computed."""
-        instead = metric is not self.published
-        if instead and isinstance(outcome, Undefined) and item.retrieved_content is not None:
+        if metric != self.published and isinstance(outcome, Undefined) and item.retrieved_content is not None:
             outcome = outcome if item.retrieved_content else NOTHING_RETRIEVED  # as published
         score = outcome if isinstance(outcome, Score) else None
         value = None if score is None else score.value
@@ -242,16 +224,16 @@ def _is_relevant(piece: Evidence) -> bool:
     return piece.value > 0 if piece.value is not None else grade.positive
 
 
-def _metric(definition: type[Metric], native: Metric | None = None, threshold: float = 0.5) -> Any:
+def _metric(definition: type[Metric], native: str | None = None, threshold: float = 0.5) -> Any:
     """Return the class of a metric. Without `native` it needs a judge of free text."""
     members = {"definition": definition, "native": native, "usual_threshold": threshold}
     return type(definition.__name__, (AxionMetric,), {**members, "__doc__": definition.card.summary})
 
 
-ContextualRelevancy = _metric(axion.ContextualRelevancy, ContextRelevance(unit=Unit.CONTEXT))
-ContextualRanking = _metric(axion.ContextualRanking, ContextPrecision(against=RelevanceTarget.QUESTION))
-ContextualPrecision = _metric(axion.ContextualPrecision, ContextPrecision(against=RelevanceTarget.REFERENCE))
-ContextualRecall = _metric(axion.ContextualRecall, ContextRecall())
+ContextualRelevancy = _metric(axion.ContextualRelevancy, "context_relevance(unit=context)")
+ContextualRanking = _metric(axion.ContextualRanking, "context_precision")
+ContextualPrecision = _metric(axion.ContextualPrecision, "context_precision(against=reference)")
+ContextualRecall = _metric(axion.ContextualRecall, "context_recall")
 ContextualSufficiency = _metric(axion.ContextualSufficiency)
 ContextualUtilization = _metric(axion.ContextualUtilization)
 Faithfulness = _metric(axion.Faithfulness)
