@@ -1,1 +1,1 @@
-from merilo_published.compat.axion.dataset import *
+from merilo_published.compat.axion.metrics import *

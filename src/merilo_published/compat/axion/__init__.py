@@ -11,7 +11,6 @@ import sys
 
 from .. import missing
 from . import metrics as runners
-from .dataset import DatasetItem
 from .metrics import (
     AnswerRelevancy,
     ContextualPrecision,
@@ -21,6 +20,7 @@ from .metrics import (
     ContextualRelevancyResult,
     ContextualSufficiency,
     ContextualUtilization,
+    DatasetItem,
     EvaluationMode,
     FactualAccuracy,
     Faithfulness,
@@ -48,5 +48,6 @@ __all__ = [
 ]
 
 missing.add_files(f"{__name__}.metrics", "internals", "internals.engine", "internals.schema")
-sys.modules[f"{__name__}.runners"] = runners
+dataset = runners
+sys.modules.update({f"{__name__}.{name}": runners for name in ("dataset", "runners")})
 missing.cover(__name__)
