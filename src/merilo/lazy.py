@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used, so that the package stays quick to import."""
+"""Imports at the first use: public names of a package, so that it stays quick to import, and optional packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import inspect
 import sys
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -37,3 +39,16 @@ def _homes(package: str) -> Mapping[str, str]:
     blocks = [each for each in source.body if isinstance(each, ast.If)]
     imports = [each for block in blocks for each in block.body if isinstance(each, ast.ImportFrom)]
     return {name.name: str(each.module) for each in imports for name in each.names}
+
+
+def optional_module(module: str, *, wanted_by: str, install: str) -> Any:  # Any: the package may be untyped or absent
+    """Return an optional module. Raises UsageError if it is not installed.
+
+    `wanted_by`: what needs it, the subject of the message. `install`: what to install, such as `merilo[parquet]`.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        shown = f"'{install}'" if "[" in install else install
+        raise UsageError(f"{wanted_by} needs {package}, which is not installed. Run: pip install {shown}") from None

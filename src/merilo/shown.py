@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from merilo.commands.calibrate.run import LabelledRun
     from merilo.commands.gate.result import Gates
     from merilo.commands.label.run import Tasks
-    from merilo.rendering.interval_plot import IntervalPlot
+    from merilo.rendering.markup import IntervalPlot
     from merilo.rendering.slices import Slices
     from merilo.results.faults import Faults
     from merilo.runs.manifest import Aggregate
@@ -379,7 +379,7 @@ class Run(saved.Run):
 
     def plot(self) -> IntervalPlot:
         """Return the means with their intervals as a figure (SVG), which a notebook shows and `save(path)` writes."""
-        from merilo.rendering.interval_plot import run_plot
+        from merilo.rendering.markup import run_plot
 
         return run_plot(self)
 

@@ -3,8 +3,8 @@ from math import log2
 import pytest
 from each_case import each_case
 
+from merilo.commands.metrics.text import Edge, edge_outcome, edge_scores, edges
 from merilo.metrics.base import Score
-from merilo.metrics.edges import Edge, edge_outcome, edge_scores, edges
 from merilo.metrics.registry import parse_metric
 
 TEXTS = (

@@ -25,7 +25,7 @@ from merilo.data.source import (
     unreadable,
 )
 from merilo.errors import DataError, Problem
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

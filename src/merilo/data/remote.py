@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import DataError, MeriloError, RunError, UsageError
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

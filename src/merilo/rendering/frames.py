@@ -7,7 +7,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.errors import UsageError
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 from merilo.results.sample_table import Kind, SampleTable, cell_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from merilo.errors import UsageError
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 from merilo.metrics.base import Kinds, Score, Undefined
 from merilo_published.definition import Published, smoothed_average_precision
 

@@ -8,7 +8,7 @@ import pytest
 from each_case import each_case
 from hub_server import COMMIT, HubServer
 
-from merilo.commands.check.fetch import download, plan_download
+from merilo.commands.check.run import download, plan_download
 from merilo.errors import UsageError
 from merilo.judges.local.card import builtin_cards, forbids_commercial_use
 from merilo.judges.local.find import find_model, read_lock

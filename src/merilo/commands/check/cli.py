@@ -167,7 +167,7 @@ def _get_ready(spec: str, *, yes: bool, quiet: bool, json: bool) -> None:
 
 
 def _download(text: str, *, yes: bool, quiet: bool, json: bool) -> None:
-    from merilo.commands.check.fetch import download, plan_download
+    from merilo.commands.check.run import download, plan_download
     from merilo.errors import Interrupted
     from merilo.judges.local.card import CARD_NAME, forbids_commercial_use
     from merilo.judges.local.find import card_for, fetched_folder

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from merilo.errors import MeriloError, UsageError
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

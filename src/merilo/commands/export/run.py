@@ -19,7 +19,7 @@ from merilo.commands.compare.run import compare_runs
 from merilo.commands.diagnose.page import diagnosis_in
 from merilo.data.source import escaped
 from merilo.errors import UsageError
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 from merilo.numbers import count
 from merilo.rendering.page import Page
 from merilo.results.records import picked

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.sanitize import clean
 from merilo.errors import UsageError
-from merilo.extras import optional_module
+from merilo.lazy import optional_module
 from merilo.rendering.markup import drawn
 from merilo.rendering.page import write
 from merilo.runs.directory import RUNS

@@ -1,1 +1,1 @@
-from merilo_published.compat.deepeval.dataset import *
+from merilo_published.compat.deepeval.evaluate import *

@@ -1,1 +1,1 @@
-from merilo_published.compat.deepeval.models import *
+from merilo_published.compat.deepeval.metrics import *

@@ -1,1 +1,1 @@
-from merilo_published.compat.ragas.models import *
+from merilo_published.compat.ragas.scorers import *

@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 
 from .. import missing
-from . import models
+from . import metrics as models
 from . import test_case as errors
-from .dataset import EvaluationDataset, Golden
-from .evaluate import EvaluationResult, assert_test, evaluate
+from .evaluate import EvaluationDataset, EvaluationResult, Golden, assert_test, evaluate
 from .test_case import LLMTestCase
 
 __all__ = [
@@ -35,7 +34,8 @@ _FILES = {
     "models": ("base_model", "llms"),
 }
 """Module → files of DeepEval whose names it has."""
+dataset = sys.modules[f"{__name__}.evaluate"]
+sys.modules.update({f"{__name__}.dataset": dataset, f"{__name__}.errors": errors, f"{__name__}.models": models})
 for _module, _names in _FILES.items():
     missing.add_files(f"{__name__}.{_module}", *_names)
-sys.modules[f"{__name__}.errors"] = errors
 missing.cover(__name__)

@@ -1,4 +1,4 @@
-"""DeepEval's metrics of RAG: one object measures one test case at a time, as in DeepEval."""
+"""DeepEval's metrics of RAG, which measure one test case at a time, and its models: a user's own, and hosted judges."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
+from merilo.judges.spec import judge_from
 from merilo.judging.kinds.responses import Completion
 from merilo.metrics.base import EvidenceTarget, Failed, Score
 from merilo.metrics.registry import parse_metric
 
-from ..scoring import RunSettings, Wanted, judge_for, score, usable, usual_model, why_none
+from ..scoring import RunSettings, Wanted, Wrapped, judge_for, score, usable, usual_model, why_none
 from .test_case import MissingTestCaseParamsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from merilo.judges.base import Judge
     from merilo.metrics.base import Outcome
 
     from .test_case import LLMTestCase
 
 __all__ = [
+    "AmazonBedrockModel",
     "AnswerRelevancyMetric",
+    "AnthropicModel",
+    "AzureOpenAIModel",
     "BaseMetric",
     "ContextualPrecisionMetric",
     "ContextualRecallMetric",
     "ContextualRelevancyMetric",
+    "DeepEvalBaseLLM",
     "FaithfulnessMetric",
+    "GPTModel",
+    "GeminiModel",
+    "LocalModel",
+    "OllamaModel",
+    "OpenAIModel",
 ]
 
 Option = bool | int | float | str | None
@@ -196,3 +208,43 @@ def _reason(outcome: Outcome) -> str | None:
 def _written(value: Option) -> str:
     """Return a value as in the text of a metric."""
     return "none" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+class DeepEvalBaseLLM:
+    """The base of a user's own model, which defines `generate(prompt)` and `get_model_name()`.
+
+    merilo calls `generate` in threads, with each prompt as one text. It does not call `a_generate`.
+    """
+
+    def __init__(self, *_: object, **__: object) -> None:
+        return
+
+    def load_model(self) -> object:
+        """Return the model that `generate` uses."""
+        return self
+
+    def generate(self, prompt: str) -> str:
+        """Return the reply to a prompt."""
+        raise NotImplementedError  # the user's class overrides it, as with DeepEval's own base class
+
+    def get_model_name(self) -> str:
+        """Return the name of the model."""
+        return type(self).__name__
+
+
+def _hosted(provider: str) -> Callable[..., Wrapped]:
+    """Return DeepEval's class for a provider: the model or deployment as a judge, with its key in the environment."""
+
+    def make(model: str = "", base_url: str | None = None, *, deployment_name: str = "", **_: object) -> Wrapped:
+        spec = f"{provider}:{model or deployment_name}"
+        return Wrapped(judge_from(spec) if base_url is None else judge_from(spec, base_url=base_url))
+
+    return make
+
+
+OpenAIModel = GPTModel = LocalModel = _hosted("openai")
+OllamaModel = _hosted("ollama")
+AnthropicModel = _hosted("anthropic")
+GeminiModel = _hosted("google")
+AzureOpenAIModel = _hosted("azure")
+AmazonBedrockModel = _hosted("bedrock")

@@ -8,10 +8,9 @@ docs/from-ragas.md shows all of it.
 
     evaluation.py       evaluate(): data set, metrics, models → a run of merilo → EvaluationResult
     here                the modules of metrics and of version lines, made from the table
-    scorers.py          the metric classes, made from the table; scores of one sample
+    scorers.py          the metric classes, made from the table; wrappers and factories of models; RunConfig
     table.py            class and options in ragas → definition and parameters in merilo, by line
     dataset_schema.py   samples and data sets
-    models.py           wrappers, factories → judges and embedders (merilo.compat.scoring), RunConfig
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import missing
-from . import dataset_schema, models
+from . import dataset_schema, scorers
 from . import evaluation as _evaluation_module
 from .dataset_schema import EvaluationDataset, MultiTurnSample, SingleTurnSample
 from .evaluation import Evaluation, EvaluationResult
-from .models import RunConfig
-from .scorers import CollectionsMetric, DistanceMeasure, MetricResult, RagasMetric, metrics_of
+from .scorers import CollectionsMetric, DistanceMeasure, MetricResult, RagasMetric, RunConfig, metrics_of
 from .table import COLLECTIONS, NEWEST, V0_0, V0_1, V0_2, V0_3
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ __all__ = [
 
 _SHARED: Final = {
     "dataset_schema": dataset_schema,
-    **dict.fromkeys(("llms", "llms.base", "embeddings", "embeddings.base", "run_config"), models),
+    **dict.fromkeys(("llms", "llms.base", "embeddings", "embeddings.base", "run_config"), scorers),
 }
 """The modules that are the same on every line."""
 _FILES: Final = (

@@ -15,8 +15,7 @@ from merilo_published.ragas_v0_0 import ragas_score
 
 from ..scoring import RunSettings, score, tell_report, why_none
 from .dataset_schema import FORMER, EvaluationDataset, dataset_from, merilo_samples, pandas_frame
-from .models import RunConfig
-from .scorers import Models, RagasMetric, number_of
+from .scorers import Models, RagasMetric, RunConfig, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,21 +1,35 @@
-"""ragas' metric classes, made from the table: options, models, and scores of one sample."""
+"""ragas' metric classes, made from the table, and its models as judges and embedders."""
 
 from __future__ import annotations
 
 import json
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
-from merilo.judges.spec import cross_encoder_from
+from merilo.judges.spec import cross_encoder_from, judge_from
 from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.metrics.base import Failed, Score
 from merilo.metrics.registry import parse_metric
 from merilo_published.ragas_v0_4.texts import Distance
 
-from ..scoring import MadeOnce, RunSettings, Wanted, asks_text, embedder_for, judge_for, score, usable, usual_model
+from ..scoring import (
+    MadeOnce,
+    RunSettings,
+    Wanted,
+    Wrapped,
+    asks_text,
+    embedder_for,
+    embedder_of_client,
+    judge_for,
+    judge_of_client,
+    score,
+    spec_of,
+    usable,
+    usual_model,
+)
 from .dataset_schema import SingleTurnSample, dataset_from, merilo_samples, sample_from
 
 if TYPE_CHECKING:
@@ -229,3 +243,77 @@ def _written(value: Any) -> str:
     """Return a value as in the text of a metric; a mapping is a text of JSON."""
     value = json.dumps(value) if isinstance(value, dict) else value
     return json.dumps(value.value if isinstance(value, Enum) else value, ensure_ascii=False)
+
+
+# -- ragas' wrappers and factories of models, each of which also accepts a specification --------------
+# Scripts import them from `llms`, `embeddings` and `run_config`.
+
+_PROVIDERS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "google",
+    "gemini": "google",
+}
+"""Provider of `llm_factory` → our provider."""
+
+BaseRagasLLM = Wrapped
+
+
+def LangchainLLMWrapper(llm: object = None, *_: object, **named: object) -> Wrapped:  # noqa: N802  ragas' name
+    """Wrap a model of LangChain or LlamaIndex, or a specification. Other arguments of ragas have no effect."""
+    return Wrapped(judge_for(named.get("langchain_llm") if llm is None else llm))
+
+
+LlamaIndexLLMWrapper = LangchainLLMWrapper
+
+
+def llm_factory(
+    model: str = "gpt-4o-mini",
+    provider: str = "openai",
+    client: object = None,
+    base_url: str | None = None,
+    **_: object,
+) -> Wrapped:
+    """Return the judge for a model: of a provider, behind an OpenAI client, or by our specification.
+
+    Raises UsageError for a provider that merilo does not have.
+    """
+    if client is not None and provider == "openai":
+        return Wrapped(judge_of_client(client, model))
+    if provider not in _PROVIDERS:
+        raise UsageError(f"llm_factory has no provider {provider!r}; name a model of {', '.join(_PROVIDERS)} instead.")
+    spec = spec_of(model) if provider == "openai" else f"{_PROVIDERS[provider]}:{model}"
+    return Wrapped(judge_for(spec) if base_url is None else judge_from(spec, base_url=base_url))
+
+
+def LangchainEmbeddingsWrapper(embeddings: object, *_: object, **__: object) -> Wrapped:  # noqa: N802  ragas' name
+    """Wrap a LangChain embedding model, or a specification. Other arguments of ragas have no effect."""
+    return Wrapped(embedder_for(embeddings))
+
+
+def OpenAIEmbeddings(client: object = None, model: str = "text-embedding-3-small", **_: object) -> Wrapped:  # noqa: N802  ragas' name
+    """Return the embedder for a model of OpenAI, or behind an OpenAI client."""
+    return Wrapped(embedder_for(model) if client is None else embedder_of_client(client, model))
+
+
+def embedding_factory(
+    provider: str = "openai", model: str | None = None, client: object = None, **_: object
+) -> Wrapped:
+    """Return the embedder for a model of OpenAI, behind an OpenAI client, or by our specification.
+
+    Raises UsageError for another provider.
+    """
+    known, _separator, named = provider.partition("/")
+    if known == "openai":
+        return OpenAIEmbeddings(client, model or named or "text-embedding-3-small")
+    if model is not None:
+        raise UsageError(f"embedding_factory has no provider {provider!r}; name an embedder, such as openai:MODEL.")
+    return Wrapped(embedder_for(provider))  # the name of a model, as in ragas 0.2
+
+
+class RunConfig:
+    """Settings under ragas' names. `max_workers` limits the requests in flight; merilo has its own retries."""
+
+    def __init__(self, *, max_workers: int = 16, **others: object) -> None:
+        self.__dict__.update(others)
+        self.max_workers = max_workers
