@@ -1,15 +1,12 @@
 """Decision models: two requests for a sample, whatever the metrics, and every answer under its own key."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from command_line import Here
 from decision_server import DecisionServer
 from grouping import grouped
 
@@ -81,25 +78,6 @@ def test_an_answer_does_not_depend_on_the_metrics_that_ask(tmp_path: Path) -> No
         assert [len(body["questions"]) for body in server.requests] == [1, 1, 1]
         merilo.evaluate(rows(3), **arguments(server, "context_sufficiency", **shared))
         assert len(server.requests) == 3
-
-
-def test_runs_at_the_same_time_share_the_answers_about_a_view(tmp_path: Path) -> None:
-    """Two runs with one cache and different metrics ask no question twice."""
-    sets = {"one": ("context_relevance", "faithfulness"), "two": ("context_sufficiency", "faithfulness")}
-
-    def evaluated(name: str) -> merilo.Run:
-        more = {"cache": tmp_path / "cache.sqlite", "out": tmp_path / name}
-        return merilo.evaluate(rows(12), **arguments(server, *sets[name], **more))
-
-    with DecisionServer(rules=[DECLINES], faults=["slow:12", "noisy"]) as server, ThreadPoolExecutor(2) as pool:
-        list(pool.map(evaluated, sets))
-    asked = Counter(
-        json.dumps([body["state"], question]) for body in server.requests for question in body["questions"].values()
-    )
-    assert sum(asked.values()) == len(asked)
-    found = [Here(tmp_path).json("runs", "verify", name, "--reread")["replay"]["reread"] for name in sets]
-    assert [each["different"] for each in found] == [0, 0]
-    assert any(each["read"] for each in found)  # one run may get all its answers from the other
 
 
 ASKED = Addresses("It is long.", "How long is the river?")

@@ -218,7 +218,7 @@ def test_each_worker_has_its_part_of_a_rate(tmp_path: Path) -> None:
     )
     limits = Blocks("data.jsonl", options, tmp_path, 16, 4, None)._limits(1)
     assert (limits.requests_per_minute, limits.tokens_per_minute, limits.concurrency) == (15, 250, 3)
-    assert (limits.max_requests, limits.max_cost_usd) == (2, 0.5)
+    assert (limits.max_requests, limits.max_cost_usd) == (3, 0.5)
 
 
 def test_each_block_has_its_part_of_the_requests(tmp_path: Path) -> None:
