@@ -150,12 +150,7 @@ class Spending:
     """The part of its budget that a run directory has used, with the amounts reserved for requests in flight."""
 
     def __init__(
-        self,
-        budget: Budget,
-        price: Pricer,
-        ledger: Ledger | None = None,
-        *,
-        elsewhere: Balance | None = None,
+        self, budget: Budget, price: Pricer, ledger: Ledger | None = None, *, elsewhere: Balance | None = None
     ) -> None:
         """`elsewhere`: what other run directories have spent of the same budget."""
         self.needs_price = budget.max_cost_usd is not None

@@ -275,10 +275,7 @@ FORMS: Final[dict[type[Question[Any]], Form]] = {
     Relevance: Form(_relevance, _of_context, "contexts", _has_context),
     Usefulness: Form(_yes_no, _of_context, "contexts", _has_context, (("reference", "reference"),)),
     Sufficiency: Form(
-        _sufficiency,
-        lambda q: _of_contexts(q.contexts, q.language, q.user_input, q.history),
-        "contexts",
-        _has_contexts,
+        _sufficiency, lambda q: _of_contexts(q.contexts, q.language, q.user_input, q.history), "contexts", _has_contexts
     ),
     Support: Form(
         _support,

@@ -45,11 +45,7 @@ _LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")
 
 
 def judge_from(
-    spec: JudgeLike,
-    *,
-    base_url: str | None = None,
-    api_key_env: str | None = None,
-    judged: str | None = None,
+    spec: JudgeLike, *, base_url: str | None = None, api_key_env: str | None = None, judged: str | None = None
 ) -> Judge:
     """Return the judge that a text names; return a judge unchanged, and wrap a callable in a judge.
 

@@ -29,11 +29,7 @@ ANTHROPIC_URL = "https://api.anthropic.com"
 _CACHE_CONTROL: Final = "cache_control"
 _SHORTEST_SHARED: Final = 2_000
 _KEPT: Final = {"type": "ephemeral"}
-_FINISH = {
-    "max_tokens": Finish.LENGTH,
-    "model_context_window_exceeded": Finish.LENGTH,
-    "refusal": Finish.REFUSED,
-}
+_FINISH = {"max_tokens": Finish.LENGTH, "model_context_window_exceeded": Finish.LENGTH, "refusal": Finish.REFUSED}
 """All other reasons (end_turn, stop_sequence, tool_use, pause_turn) leave a text that can be parsed."""
 
 

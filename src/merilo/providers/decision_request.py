@@ -88,11 +88,7 @@ class DecisionRequest(Request):
 # Only probabilities are read: `choice`, `score` and `legend` repeat them, and servers differ in how they compute
 # `confidence`.
 
-_TYPES: Final = {
-    AnswerType.YES_NO: ("predicate", "noul"),
-    AnswerType.CHOICE: ("choice",),
-    AnswerType.SCORE: ("score",),
-}
+_TYPES: Final = {AnswerType.YES_NO: ("predicate", "noul"), AnswerType.CHOICE: ("choice",), AnswerType.SCORE: ("score",)}
 """The names of each type of answer on the wires."""
 _P_YES: Final = {"predicate": "probability", "noul": "noul"}
 """The field with the probability of yes, by the name of the type."""

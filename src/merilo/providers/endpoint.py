@@ -262,13 +262,7 @@ class ChatConnection:
         return self._bodies.path_for(request)
 
     def receive(
-        self,
-        request: Request,
-        answer: WireAnswer,
-        path: ReplyPath,
-        seconds: float = 0.0,
-        *,
-        body: bytes,
+        self, request: Request, answer: WireAnswer, path: ReplyPath, seconds: float = 0.0, *, body: bytes
     ) -> Reply | None:
         """Return the reply in an answer; None if the request must be sent again, see `attempt`. Raises the provider
         errors.

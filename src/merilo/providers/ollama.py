@@ -145,7 +145,7 @@ class OllamaConnection(ChatConnection):
         if digest and (earlier := self._ollama.done.setdefault(_DIGEST, digest)) != digest:
             raise ProviderDown(
                 f"The model {self._model!r} has changed since this run began (digest {digest[:12]}, before "
-                f"{earlier[:12]}). Start a new run, or restore the earlier model.",
+                f"{earlier[:12]}). Start a new run, or restore the earlier model."
             )
         info = json_object(body.get("model_info")) or {}  # its fields begin with the name of the architecture
         length = count(info.get(f"{info.get('general.architecture')}.context_length")) or None

@@ -54,12 +54,7 @@ from merilo.runs.outcomes import (
     record_in,
     short_outcomes,
 )
-from merilo.runs.run_metrics import (
-    NO_SCALE,
-    left_out_reasons,
-    recorded_scale,
-    resolve_metric,
-)
+from merilo.runs.run_metrics import NO_SCALE, left_out_reasons, recorded_scale, resolve_metric
 from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
 from merilo.runs.store import Store
 from merilo.short_repr import short_repr, unknown_attribute

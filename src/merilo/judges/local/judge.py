@@ -25,14 +25,7 @@ from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
 from merilo.judges.local.card import builtin_cards, forbids_commercial_use
 from merilo.judges.local.find import digests, find_model
-from merilo.judges.local.model import (
-    MISSING,
-    ModelSession,
-    PairScore,
-    PairScorer,
-    PairTokens,
-    Unscored,
-)
+from merilo.judges.local.model import MISSING, ModelSession, PairScore, PairScorer, PairTokens, Unscored
 from merilo.judges.words import is_english, split_english
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.contexts import (
@@ -182,8 +175,7 @@ class LocalJudge(JudgeDefaults):
             answer_of(each, next(replies))
             if provider is not None
             else Failure(
-                FailureKind.PERMANENT,
-                f"{self.name} cannot answer questions of kind {each.kind!r}; use an LLM judge.",
+                FailureKind.PERMANENT, f"{self.name} cannot answer questions of kind {each.kind!r}; use an LLM judge."
             )
             for each, provider in zip(questions, providers, strict=True)
         )
