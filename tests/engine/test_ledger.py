@@ -51,8 +51,8 @@ def bill_usd(server: JudgeServer) -> float:
 
 
 def entries(run: Path) -> list[list[Any]]:
-    """The lines of a ledger, without their checksums."""
-    return [json.loads(line)[:-1] for line in (run / "ledger.jsonl").read_text().splitlines()]
+    """The lines of a ledger."""
+    return [json.loads(line) for line in (run / "ledger.jsonl").read_text().splitlines()]
 
 
 def every_other() -> Callable[[Any], Any]:
@@ -221,11 +221,8 @@ def test_a_price_that_comes_later_leaves_what_was_sent_unknown(
     [
         lambda text: text.replace('"sent",2,', '"sent",7,'),
         lambda text: "".join(text.splitlines(keepends=True)[:-4]),
-        lambda text: "".join(text.splitlines(keepends=True)[:3] + text.splitlines(keepends=True)[4:]),
         lambda _: "",
         lambda _: "\0" * 4_096 + "\n",
-        lambda text: text.replace("0.", "1.", 1),
-        lambda text: '["sent",1,5,0.1,"00000000"]\n' + text,
         lambda _: "not a ledger\n",
         None,
     ],

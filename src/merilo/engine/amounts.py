@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -127,23 +127,12 @@ class Amount:
     """Seconds of waiting for replies one after another; None if any part was not measured."""
 
     def __add__(self, other: Amount) -> Amount:
-        return Amount(
-            self.requests + other.requests,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            _sum(self.usd, other.usd),
-            _sum(self.seconds, other.seconds),
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Amount(*(None if None in pair else sum(pair) for pair in pairs))
 
     def times(self, factor: float) -> Amount:
         """Return the amount multiplied by a factor, such as the ratio of all samples to those estimated."""
-        return Amount(
-            self.requests * factor,
-            self.input_tokens * factor,
-            self.output_tokens * factor,
-            None if self.usd is None else self.usd * factor,
-            None if self.seconds is None else self.seconds * factor,
-        )
+        return Amount(*(None if each is None else each * factor for each in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +148,6 @@ class MetricEstimate:
     """Its amount if it were the only metric."""
     added: Amount
     """Its amount in addition to the metrics listed above it. These add up to the total."""
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 def _texts(request: Request) -> list[str]:

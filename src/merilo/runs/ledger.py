@@ -2,37 +2,38 @@
 
 An append-only file with one JSON array per line. A request is entered before it is sent and settled when its reply or a
 refusal has arrived. A process that is killed therefore leaves its requests in flight as open entries, which the next
-call counts as unanswered. The last item of each line is a checksum that also covers all lines before it.
+call counts as unanswered.
 
 ::
 
-    ["ledger", 1, "5b0c1a2f"]                          format
-    ["sent", 1, 412, 0.000165, 2048, 0.0033, "..."]    number, estimated input tokens and their price in USD, tokens of
-                                                       the longest reply and their price in USD
-    ["reply", 1, 380, 41, 0.000218, 0, "..."]          number, tokens in and out, price in USD, 1 if estimated; then
-                                                       the input tokens that the provider's cache held, if any
-    ["lost", 2, 90, 1958, "..."]                       no usable reply: tokens received, tokens that may also be billed
-    ["unbilled", 3, "..."]                             answered with an error that providers do not bill
-    ["unsent", 4, "..."]                               never left this machine, so it does not count as a request
+    ["ledger", 1]                               format
+    ["sent", 1, 412, 0.000165, 2048, 0.0033]    number, estimated input tokens and their price in USD, tokens of the
+                                                longest reply and their price in USD
+    ["reply", 1, 380, 41, 0.000218, 0]          number, tokens in and out, price in USD, 1 if estimated; then the input
+                                                tokens that the provider's cache held, if any
+    ["lost", 2, 90, 1958]                       no usable reply: tokens received, tokens that may also be billed
+    ["unbilled", 3]                             answered with an error that providers do not bill
+    ["unsent", 4]                               never left this machine, so it does not count as a request
 
-A line holds numbers only: no text, no address and no key.
+A line holds numbers only: no text, no address and no key. Lines of earlier releases have a checksum after them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-from zlib import crc32
 
 from merilo.errors import RunError
+from merilo.judging.json_types import compact
 from merilo.runs.database import file_mode
 from merilo.runs.files import bounded_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
 FORMAT: Final = 1
@@ -142,7 +143,6 @@ class Ledger:
         """The charge of each request in flight, by its number: neither settled nor counted as unanswered."""
         self.number = 0
         """The number of the last request; 0 if there is none."""
-        self._seal = 0
         self._size = 0
         self._path = path
         self._file: int | None = None
@@ -158,25 +158,22 @@ class Ledger:
         return cls.read(path, lines=lines, in_flight=in_flight) if exists else cls(path)
 
     @classmethod
-    def read(
-        cls, path: Path, *, lines: int, first: int | None = None, in_flight: Callable[[int], bool] | None = None
-    ) -> Self:
+    def read(cls, path: Path, *, lines: int, in_flight: Callable[[int], bool] | None = None) -> Self:
         """Read the ledger at `path`, which must have at least this many lines. Raises RunError if it is damaged or
         missing.
 
-        `first`: number of lines to read, for the state of the ledger at an earlier time; None for all. `in_flight`:
-        returns True for the number of a request whose reply may still come, as that of a batch. Other open entries
-        count as unanswered for good.
+        `in_flight`: returns True for the number of a request whose reply may still come, as that of a batch. Other open
+        entries count as unanswered for good.
         """
         ledger = cls(path)
-        for line, (kind, number, *values) in islice(_entries(path, lines), first):
-            if ledger.lines:
-                ledger._apply(kind, number, values)
-            elif [kind, number] != ["ledger", FORMAT]:
-                raise RunError(f"{path} has format {number}; this merilo reads format {FORMAT}.")
-            ledger._seal = int(line[-_SEAL_BYTES + 1 : -3], 16)  # of this line and all before it
-            ledger.lines += 1
-            ledger._size += len(line)
+        with _reading(path):
+            for size, (kind, number, *values) in _entries(path, lines):
+                if ledger.lines:
+                    ledger._apply(kind, number, values)
+                elif [kind, number] != ["ledger", FORMAT]:
+                    raise RunError(f"{path} has format {number}; this merilo reads format {FORMAT}.")
+                ledger.lines += 1
+                ledger._size += size
         for number in [number for number in ledger.in_flight if in_flight is None or not in_flight(number)]:
             ledger.leave(number)
         return ledger
@@ -257,13 +254,13 @@ class Ledger:
         Its open entries stay open. Raises RunError if it is damaged.
         """
         before, new = self.number, list[str]()
-        for line, (kind, number, *values) in islice(_entries(path, lines), 1, None):
-            first, _, *rest = line[: -_SEAL_BYTES - 1].decode().split(",", 2)
-            new.append(",".join((first, str(number + before), *rest)))
-            self._apply(kind, number + before, values)
-            if len(new) == _AT_ONCE:
-                self._write(*new)
-                new.clear()
+        with _reading(path):
+            for _, (kind, number, *values) in islice(_entries(path, lines), 1, None):
+                new.append(compact([kind, number + before, *values])[:-1])
+                self._apply(kind, number + before, values)
+                if len(new) == _AT_ONCE:
+                    self._write(*new)
+                    new.clear()
         self._write(*new)
 
     def _write(self, *lines: str) -> None:
@@ -276,12 +273,7 @@ class Ledger:
         if not self.lines:
             lines = (f'["ledger",{FORMAT}', *lines)
         file, size = self._file, self._size
-        seal, data = self._seal, b""
-        for line in lines:
-            body = line.replace("None", "null").encode()  # a line holds no text in which this could be a word
-            # a checksum covers all lines before it, so that a missing line is found
-            seal = crc32(body, seal)
-            data += b'%s,"%08x"]\n' % (body, seal)
+        data = "".join([f"{line}]\n" for line in lines]).replace("None", "null").encode()  # a line holds no other words
         try:
             while data:
                 written = os.write(file, data)
@@ -289,10 +281,10 @@ class Ledger:
         except OSError:
             os.ftruncate(file, self._size)  # later lines must not be appended to half a line
             raise
-        self._seal, self._size, self.lines = seal, size, self.lines + len(lines)
+        self._size, self.lines = size, self.lines + len(lines)
 
     def _apply(self, kind: object, number: int, values: list[Any]) -> None:  # Any: JSON
-        """Process an entry that this module wrote, as its checksum shows."""
+        """Process an entry. Raises LookupError, TypeError or ValueError for one that this module did not write."""
         match kind:
             case "sent":
                 self.number = number
@@ -308,37 +300,40 @@ class Ledger:
             case "unbilled":
                 del self.in_flight[number]
                 self.unbilled += 1
-            case _:  # "unsent"
+            case "unsent":
                 del self.in_flight[number]
+            case _:
+                raise ValueError(f"no entry is called {kind!r}")
 
 
-_SEAL_BYTES: Final = len(b',"00000000"]')
-_DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads, for lines whose checksum holds
+_DECODE: Final = json.JSONDecoder().raw_decode  # a third of the time of json.loads
 
 
-def _entries(path: Path, lines: int) -> Iterator[tuple[bytes, list[Any]]]:  # Any: JSON
-    """Yield the lines of a ledger file, each with its items before the checksum.
+def _entries(path: Path, lines: int) -> Iterator[tuple[int, list[Any]]]:  # Any: JSON
+    """Yield the items of each line of a ledger file, with the bytes of the line.
 
-    Raises RunError for a wrong checksum and, at the end, if there were fewer than `lines` lines.
+    Raises ValueError at the end if there were fewer than `lines` lines.
     """
-    sealed, done, why = 0, 0, ""
-    try:
-        with path.open("rb") as file:
-            for line in bounded_lines(file):
-                if not line.endswith(b"\n"):  # half a line of a killed process
-                    break
-                body, done = line[: -_SEAL_BYTES - 1], done + 1
-                sealed = crc32(body, sealed)
-                if line[-_SEAL_BYTES - 1 :] != b',"%08x"]\n' % sealed:
-                    why = f"line {done}: wrong checksum"
-                    break
-                yield line, _DECODE(f"{body.decode()}]")[0]
-    except (FileNotFoundError, ValueError) as error:
-        why = "it is missing" if isinstance(error, FileNotFoundError) else str(error)
+    done = 0
+    with path.open("rb") as file:
+        for line in bounded_lines(file):
+            if not line.endswith(b"\n"):  # half a line of a killed process
+                break
+            done += 1
+            items = _DECODE(line.decode())[0]
+            yield len(line), items[:-1] if type(items[-1]) is str else items
     if done < max(lines, 1):
-        why = why or f"it has {done:,} of at least {max(lines, 1):,} lines"
-    if why:
+        raise ValueError(f"it has {done:,} of at least {max(lines, 1):,} lines")
+
+
+@contextmanager
+def _reading(path: Path) -> Generator[None]:
+    """Turn an error in the block, which reads the ledger at `path`, into a RunError."""
+    try:
+        yield
+    except (FileNotFoundError, LookupError, TypeError, ValueError) as error:
+        why = "it is missing" if isinstance(error, FileNotFoundError) else error
         raise RunError(
             f"{path} is damaged ({why}), so the run's spending is unknown. Start a new run in another directory "
             "(--out): answers in the verdict cache are not paid for again."
-        )
+        ) from error
