@@ -18,7 +18,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.commands.check.options import CheckOptions
 from merilo.commands.check.run import run_check
 from merilo.engine.amounts import Settled
-from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Reached, Spending
+from merilo.engine.budget import Budget, BudgetDecision, Reached, Spending
 from merilo.errors import RateLimited
 from merilo.judges.llm import LLMJudge
 from merilo.judging.questions import Question
@@ -287,12 +287,12 @@ def test_money_set_aside_may_come_back() -> None:
     spending = Spending(Budget(max_cost_usd=1.0), lambda *_: next(costs))
     assert spending.check(0.6) is None
     entry = spending.begin(0.6, NOTHING)
-    assert spending.check(0.6) == BudgetRefusal(BudgetDecision.LATER)
+    assert spending.check(0.6) == BudgetDecision.LATER
     spending.replied(entry, 0.6, PROVIDER, REPORTED)
     assert spending.check(0.6) is None
     entry = spending.begin(0.6, NOTHING)
     spending.replied(entry, 0.6, PROVIDER, REPORTED)
-    assert spending.check(0.6) == BudgetRefusal(BudgetDecision.EXPENSIVE)
+    assert spending.check(0.6) == BudgetDecision.EXPENSIVE
     sentence = spending.cost_reached(0.6).sentence
     assert "$0.90 spent in this run directory so far; the next request can cost up to $0.60." in sentence
     assert "Raise --max-cost to at least $1.50 to continue." in sentence

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merilo.engine.amounts import charged_tokens_of, max_tokens_of, settled
-from merilo.engine.budget import Budget, BudgetDecision, BudgetRefusal, Spending
+from merilo.engine.budget import Budget, BudgetDecision, Spending
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary, Unreachable
 from merilo.providers.base import Finish, Message, Reply, Request, Usage
 from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, Option
@@ -194,7 +194,7 @@ def test_the_longest_reply_stays_reserved_for_an_unanswered_request() -> None:
     assert spending.unanswered_usd == 0.0
     spending.failed(spending.begin(0.43, charge), 0.43, Temporary("no reply in time"))
     assert spending.unanswered_usd == pytest.approx(0.4)
-    assert spending.check(0.53) == BudgetRefusal(BudgetDecision.EXPENSIVE)
+    assert spending.check(0.53) == BudgetDecision.EXPENSIVE
     sentence = spending.cost_reached(0.53).sentence
     assert "and up to $0.40 reserved for replies to 1 unanswered request; the next" in sentence
     assert "or use --unanswered free if your server does not bill unanswered requests." in sentence

@@ -6,7 +6,7 @@ import itertools
 import json
 from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.providers.base import REPLY_LIMITS, Request, Usage
 from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
@@ -127,12 +127,13 @@ class Amount:
     """Seconds of waiting for replies one after another; None if any part was not measured."""
 
     def __add__(self, other: Amount) -> Amount:
-        pairs = zip(astuple(self), astuple(other), strict=True)
+        pairs: Any = zip(astuple(self), astuple(other), strict=True)  # Any: numbers, None for unknown ones
         return Amount(*(None if None in pair else sum(pair) for pair in pairs))
 
     def times(self, factor: float) -> Amount:
         """Return the amount multiplied by a factor, such as the ratio of all samples to those estimated."""
-        return Amount(*(None if each is None else each * factor for each in astuple(self)))
+        values: Any = astuple(self)  # Any: numbers, None for unknown ones
+        return Amount(*(each and each * factor for each in values))
 
 
 @dataclass(frozen=True, slots=True)

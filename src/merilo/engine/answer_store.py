@@ -162,7 +162,7 @@ class AnswerStore:
         self._store = store
         self._cache = cache
         self._commons: dict[tuple[int, str, type[Verdict]], bytes] = {}
-        self._names: dict[int, str] = {}  # by id of a judge
+        self._names: dict[int, str] = {}  # by id of a judge, which may compute it from its provider's address
         self._judges: dict[tuple[type[Question[Any]], str], Judge] = {}
         self.bundlers = {id(each): each for each in roles.bundlers}
         """The judges that are asked in bundles, whose answers do not depend on each other."""
@@ -225,7 +225,8 @@ class AnswerStore:
         seconds: float,
     ) -> KnownAnswers:
         """Store a session's answers without a commit; return those that the run holds now (an earlier verdict wins)."""
-        name = self._name(unit.judge)
+        number = id(unit.judge)
+        name = self._names.get(number) or self._names.setdefault(number, unit.judge.name)
         sent = tuple([reply for reply in replies if type(reply) is Failure or reply.path is not ReplyPath.LOCAL])
         rows = list(zip(unit.keys, unit.questions, answers, strict=True))
         if self._cache is not None and unit.judge.cacheable:
@@ -314,13 +315,6 @@ class AnswerStore:
             )
         self._judges[known] = judge
         return judge
-
-    def _name(self, judge: Judge) -> str:
-        """Return the judge's name, cached because a judge may compute it from its provider's address."""
-        name = self._names.get(id(judge))
-        if name is None:
-            name = self._names[id(judge)] = judge.name
-        return name
 
     def _common(self, judge: Judge, rubric: str, verdict: type[Verdict]) -> bytes:
         """Return the framed part of the key that is equal for all questions of this judge, rubric and verdict type."""

@@ -308,7 +308,7 @@ class BatchRounds(Batches):
             cost = spending.max_cost_usd(provider, self._expected.most(provider, send.request))
         over = spending.check(cost)
         if over is not None:
-            self._reached = over.reached
+            self._reached = over if isinstance(over, Reached) else None
             self._left_out_usd = cost if self._left_out_usd is None else min(cost, self._left_out_usd)
             return
         opened: OpenBatches = self._wait(self._open(title))

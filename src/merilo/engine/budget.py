@@ -104,14 +104,12 @@ def check_spent(path: Path, balance: Balance, budget: Budget) -> None:
 
 
 class BudgetDecision(Enum):
-    """Decision of a limit on a request that may not be sent now."""
+    """Decision of the cost limit on a request that may not be sent now."""
 
     LATER = "later"
     """It may fit once requests in flight have cost less than was reserved for them."""
     EXPENSIVE = "expensive"
     """It alone could exceed the cost limit; a cheaper request may fit."""
-    OVER = "over"
-    """Nothing more may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +133,6 @@ class Reached:
             return None
         whole = (self.used / done if done else self.used) + self.next
         return {self.limit: ceil(whole) if self.limit == "max_requests" else _rounded_up(whole)}
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetRefusal:
-    """A limit that the next request would exceed."""
-
-    limited: BudgetDecision
-    reached: Reached | None = None
-    """The message, if no more requests may be sent."""
 
 
 class Spending:
@@ -244,27 +233,29 @@ class Spending:
 
         Input may be read from the provider's prompt cache or written to it, which have separate prices.
         """
-        return highest_usd(self.price, provider, usage)
+        names = ("cached_tokens", "written_tokens")
+        usages = (usage, *(replace(usage, **{name: usage.input_tokens}) for name in names))
+        return max((cost for each in usages if (cost := self.price(provider, each)) is not None), default=None)
 
-    def check(self, cost_usd: float, *, free: bool = False) -> BudgetRefusal | None:
-        """Return the limit that one more request, of at most this cost, could exceed; None if it exceeds none.
+    def check(self, cost_usd: float, *, free: bool = False) -> BudgetDecision | Reached | None:
+        """Return what forbids one more request of at most this cost: the limit reached, if nothing more may be sent.
 
         `free`: it is not a request to a model, so only the time limit applies.
         """
         budget = self._budget
         if self.seconds_left <= 0:
-            return BudgetRefusal(BudgetDecision.OVER, self.time_limit_message)
+            return self.time_limit_message
         if free:
             return None
         if (most := budget.max_requests) is not None and self.requests >= most:
-            return BudgetRefusal(BudgetDecision.OVER, self.requests_reached)
+            return self.requests_reached
         if budget.max_cost_usd is None:
             return None
         used, limit = self.cost_usd + self.unanswered_usd, budget.max_cost_usd
         left = limit * (1 + _ROUNDING) - used - cost_usd
         if left < 0:
-            return BudgetRefusal(BudgetDecision.EXPENSIVE)
-        return BudgetRefusal(BudgetDecision.LATER) if self._reserved_usd > left else None
+            return BudgetDecision.EXPENSIVE
+        return BudgetDecision.LATER if self._reserved_usd > left else None
 
     def charge(self, provider: Provider, request: Request, reply_tokens: int, *, priced: bool) -> Charge:
         """Return the charge for a request that is sent and not answered; `reply_tokens`: of its longest reply."""
@@ -331,12 +322,6 @@ class Spending:
         self._in_flight -= 1
         # exactly 0 without requests in flight, so that rounding errors do not accumulate
         self._reserved_usd = max(0.0, self._reserved_usd - reserved_usd) if self._in_flight else 0.0
-
-
-def highest_usd(price: Pricer, provider: Provider, usage: Usage) -> float | None:
-    """See `Spending.highest_usd`."""
-    usages = (usage, *(replace(usage, **{name: usage.input_tokens}) for name in ("cached_tokens", "written_tokens")))
-    return max((cost for each in usages if (cost := price(provider, each)) is not None), default=None)
 
 
 def spent_record(balance: Balance, unanswered: Unanswered) -> dict[str, object]:

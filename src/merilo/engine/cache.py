@@ -67,8 +67,6 @@ class CacheFile:
 
     path: Path
     db: sqlite3.Connection
-    _waits_s: float | None = None
-    """Current busy timeout of `db` in seconds; None before the first write."""
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> CacheFile:
@@ -99,9 +97,7 @@ class CacheFile:
     @contextmanager
     def writing(self, wait_s: float) -> Generator[sqlite3.Connection]:
         """Run one transaction. Waits up to `wait_s` while another process writes."""
-        if wait_s != self._waits_s:
-            self.db.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
-            self._waits_s = wait_s
+        self.db.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield self.db

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from merilo.engine.plan_run import PlanRun
     from merilo.judges.base import Judge
     from merilo.judging.ask import Answer, Step
-    from merilo.providers.base import Reply, Usage
+    from merilo.providers.base import Reply
     from merilo.runs.records import SavedReplies
 
     BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]
@@ -94,7 +94,8 @@ class JudgeSession:
             reply = _kept(reply)
         else:
             reply, usage = reply.within(send.request.max_reply_characters), reply.usage
-        self._cost = self._added(self._cost, send, usage)
+        price = self._price(send.provider, usage)
+        self._cost = None if price is None or self._cost is None else self._cost + price
         self._step[self._places[place]] = reply
         self._missing -= 1
         if self._missing:
@@ -124,11 +125,6 @@ class JudgeSession:
         if self.sends is not None:
             seconds = time.monotonic() - self._began
             self._answers.leave(self.unit, [*self._replies, *self._step], self._cost, seconds)
-
-    def _added(self, cost: float | None, send: OutgoingRequest, usage: Usage) -> float | None:
-        """Return the cost plus that of one more reply; None if either is unknown."""
-        price = self._price(send.provider, usage)
-        return None if price is None or cost is None else cost + price
 
     def _recall(self, saved: SavedReplies) -> None:
         # the judge is deterministic: the stored replies lead it to the step at which it was interrupted
@@ -228,9 +224,7 @@ class _SharedSession:
             self._driver.post(send, self, place, again=again)
 
     def on_reply(self, place: int, reply: Reply | Failure) -> Callable[[], None] | None:
-        """Record one reply. With the last reply of the current requests, the session sends its next requests or
-        finishes. Return the function that continues the plans, to be called once for all replies of a turn.
-        """
+        """Record one reply; send the next requests or finish after the last one. See `ReplyListener`."""
         if not self.session.receive(place, reply):
             return None
         if self.session.sends is None:

@@ -209,9 +209,7 @@ def _collect(unit: WorkUnit, turn: int, keys: set[bytes], into: _Baskets) -> Non
 
 
 def _replies(asked: _Asked) -> Iterable[str]:
-    """Return a likely reply to each request: to one question each, or to the whole unit; that to a bundle
-    counts for its first request.
-    """
+    """Return a likely reply to each request: to a question, or to the unit (of a bundle, to its first request)."""
     unit, sends = asked.unit, len(asked.sends)
     if unit.bundled:
         return [likely_reply(Pack(unit.questions)), *[""] * (sends - 1)]

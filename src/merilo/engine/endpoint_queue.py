@@ -23,7 +23,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from merilo.engine.amounts import Settled, settled
-from merilo.engine.budget import UNPAID, BudgetDecision
+from merilo.engine.budget import UNPAID, BudgetDecision, Reached
 from merilo.engine.event_loop import call_after
 from merilo.engine.rate_limits import (
     CONCURRENCY,
@@ -125,8 +125,7 @@ class EndpointQueue:
         self.stopped_kinds: dict[str, Failure] = {}
         """By the schema's name, the failures of requests that are no longer sent: their replies were never readable."""
         self.left_out_usd: float | None = None
-        """Maximum cost of the cheapest request that was skipped because it alone could exceed the cost limit; None if
-        none was."""
+        """Maximum cost of the cheapest request that was skipped: it alone could exceed the cost limit. None without."""
         self._breaker = CircuitBreaker()
         self._heap: list[tuple[Order, int, PendingRequest]] = []
         self._number = 0
@@ -333,12 +332,12 @@ class EndpointQueue:
         if over is None:
             pending.reserved_usd = cost
             return True
-        if over.limited is BudgetDecision.EXPENSIVE:
+        if over is BudgetDecision.EXPENSIVE:
             # removed for good: spending only grows, so it will not fit later in this call either
             self._take_out(index)
             self.left_out_usd = cost if self.left_out_usd is None else min(cost, self.left_out_usd)
-        elif over.reached is not None:
-            self._dispatcher.halt(over.reached)
+        elif isinstance(over, Reached):
+            self._dispatcher.halt(over)
         return False
 
     def _timed(self) -> None:

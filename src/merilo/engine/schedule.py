@@ -155,10 +155,8 @@ class _Stream:
             active.left -= 1
             if not active.left:
                 active.results = [plan_run.result() for plan_run in active.plan_runs]
-                active.plan_runs, active.goings = (
-                    [],
-                    [],
-                )  # frees memory: the plans hold the texts of all their questions
+                # frees memory: the plans hold the texts of all their questions
+                active.plan_runs, active.goings = [], []
                 self._unfinished -= 1
                 self.wake()
 
@@ -184,9 +182,7 @@ async def stream(
                 await active.moved()
             while active.head_is_done:
                 yield active.active.popleft().results
-            if (
-                time.monotonic() - breathed > YIELD_INTERVAL_S
-            ):  # cached answers need no await, so nothing else would run
+            if time.monotonic() - breathed > YIELD_INTERVAL_S:  # cached answers need no await: nothing else would run
                 await asyncio.sleep(0)
                 breathed = time.monotonic()
         while active.head_is_done:

@@ -293,9 +293,7 @@ class BlendedModel:
         return ContextResult(2 * useful, p_useful, curve.thresholds["yes"], (best,) if useful else (), best)
 
     def p_sufficient(self, user_input: str, contexts: Sequence[Sequence[str]]) -> float | None:
-        """Return the probability that contexts, each given as its sentences, together are enough to answer the user
-        input; None if none is in English.
-        """
+        """Return the probability that contexts, as sentences, are enough to answer; None if none is in English."""
         read = _english_parts(user_input, contexts)
         if not read:
             return None

@@ -184,33 +184,26 @@ def side_by_side(conversations: Sequence[Conversation]) -> Conversation:
     """Return the answers of several conversations, in their order; their requests share the steps."""
     results: list[tuple[Answer, ...]] = [()] * len(conversations)
     waiting: dict[int, tuple[OutgoingRequest, ...]] = {}
+
+    def advance(index: int, replies: tuple[Reply | Failure, ...] | None) -> None:
+        try:
+            waiting[index] = next(conversations[index]) if replies is None else conversations[index].send(replies)
+        except StopIteration as stop:
+            results[index] = stop.value
+
     try:
-        for index, conversation in enumerate(conversations):
-            _advance(index, conversation, None, results, waiting)
+        for index in range(len(conversations)):
+            advance(index, None)
         while waiting:
             order = sorted(waiting)
             replies = iter((yield tuple(send for index in order for send in waiting[index])))
             for index in order:
-                own = tuple(next(replies) for _ in waiting.pop(index))
-                _advance(index, conversations[index], own, results, waiting)
+                advance(index, tuple(next(replies) for _ in waiting.pop(index)))
     # If one conversation raises, the others must release their state too.
     finally:
         for conversation in conversations:
             conversation.close()
     return tuple(answer for answers in results for answer in answers)
-
-
-def _advance(
-    index: int,
-    conversation: Conversation,
-    replies: tuple[Reply | Failure, ...] | None,
-    results: list[tuple[Answer, ...]],
-    waiting: dict[int, tuple[OutgoingRequest, ...]],
-) -> None:
-    try:
-        waiting[index] = next(conversation) if replies is None else conversation.send(replies)
-    except StopIteration as stop:
-        results[index] = stop.value
 
 
 def _reask(result: TurnResult, text: str, fault: str, *, partly: bool) -> Request:

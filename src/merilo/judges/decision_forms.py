@@ -187,9 +187,7 @@ def _names(letter: str, count: int) -> tuple[str, ...]:
 
 
 def named(units: tuple[str, ...], options: Sequence[float]) -> tuple[int, ...]:
-    """Return the positions of the units that are evidence: those at least half as probable as the most probable
-    option, otherwise the most probable unit.
-    """
+    """Return the units that are evidence: those at least half as probable as the best option, else the best unit."""
     if not units:
         return ()
     own, least = options[: len(units)], _CITED * max(options)
@@ -217,13 +215,7 @@ def _relevance(question: Relevance, found: Decision) -> RelevanceVerdict:
 def _sufficiency(question: Sufficiency, found: Decision) -> SufficiencyVerdict:
     del question
     enough, some = found.options[2], found.options[1] + found.options[2]
-    label = (
-        SufficiencyLabel.SUFFICIENT
-        if enough >= _CUT
-        else SufficiencyLabel.PARTLY
-        if some >= _CUT
-        else SufficiencyLabel.INSUFFICIENT
-    )
+    label = tuple(SufficiencyLabel)[2 - (enough >= _CUT) - (some >= _CUT)]
     return SufficiencyVerdict(label, probability=enough, averaged=True)
 
 

@@ -361,15 +361,9 @@ RULES: Final[Mapping[type[Question[Any]], Callable[[BlendedModel, Any], Verdict]
 """The function that answers each kind of question."""
 _KINDS: Final = frozenset(kind.kind for kind in RULES)
 _LIMITS: Final = {
-    "user_input": MAX_ASKED,
-    "statement": MAX_ASKED,
-    "reference": MAX_ASKED,
-    "sentences": MAX_CONTEXT,
-    "contexts": MAX_CONTEXT,
-    "response": MAX_RESPONSE,
-    "texts": MAX_RESPONSE,
-    "left": MAX_RESPONSE,
-    "right": MAX_RESPONSE,
+    **dict.fromkeys(("user_input", "statement", "reference"), MAX_ASKED),
+    **dict.fromkeys(("sentences", "contexts"), MAX_CONTEXT),
+    **dict.fromkeys(("response", "texts", "left", "right"), MAX_RESPONSE),
 }
 """Maximum characters of each field of a question."""
 

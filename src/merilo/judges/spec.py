@@ -27,18 +27,9 @@ if TYPE_CHECKING:
     from merilo.providers.openai import OpenAIProvider
     from merilo.providers.questions import AnswerWith
 
-KNOWN_FORMS = (
-    "embedded",
-    "local:MODEL",
-    "openai:MODEL",
-    "anthropic:MODEL",
-    "azure:DEPLOYMENT",
-    "bedrock:MODEL",
-    "google:MODEL",
-    "ollama:MODEL",
-    "decisions:MODEL",
-    "systemone:MODEL",
-    "scripted:FILE",
+KNOWN_FORMS = tuple(
+    "embedded local:MODEL openai:MODEL anthropic:MODEL azure:DEPLOYMENT bedrock:MODEL google:MODEL ollama:MODEL "
+    "decisions:MODEL systemone:MODEL scripted:FILE".split()
 )
 _EMBEDDER_FORMS = ("embedded", "openai:MODEL", "azure:DEPLOYMENT", "scripted:FILE")
 _LOCAL_FORMS = ("embedded", "local:MODEL", "scripted:FILE")

@@ -118,8 +118,7 @@ class Reply:
     truncated: tuple[TruncatedText, ...] = ()
     """One entry for each text that was longer than judges read; empty for nearly all replies."""
     reasoning: str = field(default="", compare=False, repr=False)
-    """The model's reasoning before its answer, if the server returns it; used only to estimate the cost of the
-    reply."""
+    """The model's reasoning before its answer, if the server returns it; used only to estimate the reply's cost."""
 
     @property
     def text(self) -> str:

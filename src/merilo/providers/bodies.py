@@ -267,9 +267,7 @@ class Adaptations:
         )
 
     def _shorter(self, problem: EndpointProblem, tokens: int) -> bool:
-        """Send a smaller limit: the largest number in the message that is one, otherwise a quarter; False if none is
-        worth trying.
-        """
+        """Send a smaller limit: the largest that the message names, else a quarter; False if that is too little."""
         fitting = [number for number in _numbers(problem.message) if _SHORTEST <= number < tokens]
         allowed = max(fitting, default=tokens // 4)
         if not fitting and allowed < max(_QUARTER, self._longest + 1):

@@ -195,9 +195,7 @@ def content_of(received: Received) -> Reply:
     answer = _joined(parts, thought=False)
     reason = str(blocked or candidate.get("finishReason") or "")
     finish = Finish.REFUSED if blocked else _finish(reason, answer)
-    lacking = (
-        received.path is not ReplyPath.TEXT and finish is Finish.STOP and not answer.strip()
-    )  # free text may be empty
+    lacking = received.path is not ReplyPath.TEXT and finish is Finish.STOP and not answer.strip()
     if reason == _MALFORMED or lacking:
         shown = f"{received.address} sent a candidate without a text (finish reason {received.clean(reason)!r})."
         raise unusable(shown, received.text)

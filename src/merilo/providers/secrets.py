@@ -180,16 +180,12 @@ def shown_url(url: str) -> str:
     A URL that this function returned stays unchanged.
     """
     start, slash, path = _divided(url)
-    return (
-        start
-        + slash
-        + "/".join(
-            _digest(each, start)
-            if looks_random(each) and not (each.startswith(DIGEST) or _REFERENCE.fullmatch(each))
-            else each
-            for each in path.split("/")
-        )
-    )
+
+    def shown(part: str) -> str:
+        hidden = looks_random(part) and not (part.startswith(DIGEST) or _REFERENCE.fullmatch(part))
+        return _digest(part, start) if hidden else part
+
+    return start + slash + "/".join(map(shown, path.split("/")))
 
 
 def resolved_body(body: Mapping[str, object]) -> dict[str, object]:

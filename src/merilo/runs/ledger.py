@@ -114,8 +114,7 @@ class Balance:
 
     answered: Charges = field(default_factory=Charges)
     unanswered: Charges = field(default_factory=Charges)
-    """Requests without a usable reply that may have been billed. Each is charged for its input and the bytes
-    received."""
+    """Requests without a usable reply that may have been billed, each charged for its input and the bytes received."""
     unbilled: int = 0
     """Requests answered with an error that providers do not bill."""
 

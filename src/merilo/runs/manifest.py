@@ -51,8 +51,7 @@ class Share:
 
     value: Number
     interval: Interval | None
-    """Confidence interval over questions (or clusters of them), at the aggregate's level; None if it cannot be
-    computed."""
+    """Confidence interval over questions or clusters, at the aggregate's level; None if it cannot be computed."""
     note: str = ""
     """The reason why there is no interval; empty if there is one."""
     remark: str = ""
@@ -73,14 +72,12 @@ class Aggregate:
     level: Amount
     """The interval's confidence level, e.g. 0.95."""
     bounds: Bounds | None
-    """The mean if every failed sample had the worst value of the metric's range, and if every one had the best. None
-    for an infinite end."""
+    """The mean if all failed samples had the worst, or the best, value of the range. None for an infinite end."""
     scored: Whole
     undefined: Whole
     failed: Whole
     counts: Mapping[str, Whole | None] = field(default_factory=dict[str, int | None])
-    """Sums of the scores' counts, or without a score of those that the judge left open; None for a count that some
-    verdict cannot provide."""
+    """Sums of the scores' counts (of open verdicts without a score); None if some verdict cannot provide a count."""
     reasons: Mapping[str, Whole] = field(default_factory=dict[str, int])
     """Reasons why samples are undefined or failed → number of samples; the most frequent reasons."""
     note: str = ""
@@ -162,8 +159,7 @@ class Manifest:
     definitions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text of an imported metric → the published definition that computes it, by `source`; otherwise empty."""
     wordings: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Text of each metric whose requests an installed package worded → that package and its release; empty if merilo
-    worded all."""
+    """Text of each metric whose requests an installed package worded → that package and its release."""
     shard: Mapping[str, object] | None = None
     """For one of several runs over the same data: `index` (from 1) and `of`, and the number and the fingerprint of all
     `samples` of the data. `samples` and `fingerprint` of the manifest are those of the shard. None: all samples."""
@@ -183,20 +179,8 @@ class Manifest:
 
     def differences(self, other: Manifest) -> tuple[str, ...]:
         """Return the fields that move numbers and differ between two manifests; empty if there are none."""
-        names: tuple[str, ...] = (
-            "fingerprint",
-            "metrics",
-            "composites",
-            "judges",
-            "splitter",
-            "language",
-            "cluster",
-            "draws",
-            "wordings",
-            "shard",
-        )
-        if _has_language_model(self.judges):  # other judges read no rubric
-            names = (*names, "rubrics")
+        names = "fingerprint metrics composites judges splitter language cluster draws wordings shard".split()
+        names += ["rubrics"] if _has_language_model(self.judges) else []  # other judges read no rubric
         mine, theirs = asdict(self), asdict(other)
         for fields in (mine, theirs):  # notes on agreement and languages move no number
             fields["judges"] = {

@@ -83,9 +83,7 @@ UNSPENT: Final[Mapping[str, object]] = {
 
 
 class ByMetric(dict[str, T]):
-    """Values by a metric's full text. A name alone, such as `found["context_precision"]`, works if only one metric has
-    it.
-    """
+    """Values by a metric's full text, or by a name such as `context_precision` that only one metric has."""
 
     def __missing__(self, name: str) -> T:
         try:

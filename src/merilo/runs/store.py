@@ -199,17 +199,14 @@ class Store:
             elif key not in self._absent:
                 unknown += (key,)
         for start in range(0, len(unknown), MAX_AT_ONCE):
-            self._look_up(unknown[start : start + MAX_AT_ONCE], wanted, found)
-        return found
-
-    def _look_up(self, keys: list[bytes], wanted: Mapping[bytes, type[Verdict]], found: dict[bytes, Answer]) -> None:
-        for key, (_, failed, line) in self.lines(keys).items():
-            with self._error_context:
-                found[key] = records.answer_from(line.answer, wanted[key], failed=failed)
-        if any(key not in found for key in keys):
+            keys = unknown[start : start + MAX_AT_ONCE]
+            for key, (_, failed, line) in self.lines(keys).items():
+                with self._error_context:
+                    found[key] = records.answer_from(line.answer, wanted[key], failed=failed)
             if len(self._absent) > _REMEMBERED_KEYS:
                 self._absent.clear()
             self._absent.update([key for key in keys if key not in found])
+        return found
 
     def lines(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, bool, Line]]:
         """Return the committed answers under these keys: row of the sample, True for a failure, question and answer."""
