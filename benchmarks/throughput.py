@@ -22,7 +22,7 @@ from judge_server import judge_server
 
 import merilo
 from merilo.engine.event_loop import loop_factory
-from merilo.providers.wire import Wire
+from merilo.providers.endpoint import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

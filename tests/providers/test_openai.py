@@ -116,7 +116,7 @@ async def test_an_endless_reply_is_cut(
     server: JudgeServer, provider: OpenAIProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reply larger than the cap is not read to its end."""
-    monkeypatch.setattr("merilo.providers.wire._LARGEST_REPLY_BYTES", 100_000)
+    monkeypatch.setattr("merilo.providers.endpoint._LARGEST_REPLY_BYTES", 100_000)
     server.fail_next(fake.says("x" * 200_000))
     assert isinstance(await error_from(provider), Permanent)
 

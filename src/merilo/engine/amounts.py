@@ -127,8 +127,9 @@ class Amount:
     """Seconds of waiting for replies one after another; None if any part was not measured."""
 
     def __add__(self, other: Amount) -> Amount:
-        pairs: Any = zip(astuple(self), astuple(other), strict=True)  # Any: numbers, None for unknown ones
-        return Amount(*(None if None in pair else sum(pair) for pair in pairs))
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        sums: Any = (None if None in pair else sum(pair) for pair in pairs)  # Any: numbers, None for unknown ones
+        return Amount(*sums)
 
     def times(self, factor: float) -> Amount:
         """Return the amount multiplied by a factor, such as the ratio of all samples to those estimated."""

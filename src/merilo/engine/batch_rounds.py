@@ -31,7 +31,7 @@ from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, R
 from merilo.judging.digests import digest_bytes, digest_of
 from merilo.providers.base import Reply, ReplyPath
 from merilo.providers.batch_apis import BatchLine, Intent, Uncertain, open_batches
-from merilo.providers.wire import WireAnswer
+from merilo.providers.endpoint import WireAnswer
 from merilo.runs.batch_store import Line
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import DROPPED, LIMIT, Bodies, dropped, json_text, limit, structured
-from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
 from merilo.providers.problems import count, text_in
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
     from merilo.providers.problems import Received
-    from merilo.providers.wire import Wire
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 _CACHE_CONTROL: Final = "cache_control"

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from merilo.judging.json_types import Json
     from merilo.providers.base import Connection, Provider
-    from merilo.providers.endpoint import ChatConnection
-    from merilo.providers.wire import WireAnswer
+    from merilo.providers.endpoint import ChatConnection, WireAnswer
 
 NOT_RUN: Final = 0
 """The status of a line that the provider did not run, for instance because its batch expired. It costs nothing."""

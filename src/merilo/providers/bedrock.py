@@ -17,7 +17,7 @@ from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
 from merilo.judging.json_types import as_list
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import LIMIT, SYSTEM, Bodies, dropped, folded, json_text, limit, structured, with_extra
-from merilo.providers.endpoint import ChatConnection, Endpoint, Service
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, text_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
     from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
-    from merilo.providers.wire import Wire
 
 _DOMAINS: Final = {"cn-": ".amazonaws.com.cn", "eusc-": ".amazonaws.eu"}
 """Domains of the regions outside amazonaws.com, by the beginning of the region's name."""

@@ -17,7 +17,7 @@ from merilo.judging.json_types import as_list, loaded
 from merilo.providers.base import Reply, Usage
 from merilo.providers.bodies import Bodies, Form, Step, json_bytes, json_text, with_extra
 from merilo.providers.decision_request import AnswerType, DecisionRequest, answers_text
-from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
 from merilo.providers.problems import count, error_of, excerpt, json_object
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.providers.base import Request
     from merilo.providers.decision_request import DecisionQuestion
     from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
-    from merilo.providers.wire import Wire
 
 _MODEL: Final = "model"
 """The key of the model that answered among a connection's adaptations."""

@@ -28,7 +28,7 @@ from merilo.providers.bodies import (
     structured,
     with_extra,
 )
-from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
 from merilo.providers.problems import count, json_object, unusable
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from merilo.judging.json_types import Json
     from merilo.providers.base import Message, Request
     from merilo.providers.problems import Received
-    from merilo.providers.wire import Wire
 
     ThinkingSteps = tuple[Mapping[str, object] | None, ...]
 

@@ -17,7 +17,7 @@ from merilo.errors import Permanent, ProviderDown, ProviderError, UsageError
 from merilo.judging.json_types import as_list
 from merilo.providers.base import Finish, Reply, ReplyPath, Usage
 from merilo.providers.bodies import DROPPED, LIMIT, SYSTEM, Bodies, dropped, structured, with_extra
-from merilo.providers.endpoint import ChatConnection, Endpoint, Service
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, problem_in, text_in, unusable
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from merilo.judging.json_types import Json
     from merilo.providers.base import Request
     from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
-    from merilo.providers.wire import Wire
 
 OLLAMA_URL: Final = "http://localhost:11434"
 _PORT: Final = 11434

@@ -33,7 +33,7 @@ from merilo.providers.bodies import (
     structured,
     temperature,
 )
-from merilo.providers.endpoint import ChatConnection, Endpoint, Service, url_in
+from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
 from merilo.providers.problems import (
     OK,
     called_with,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from merilo.judging.json_types import Json
     from merilo.providers.problems import Received
     from merilo.providers.secrets import KeySource
-    from merilo.providers.wire import Wire
 
 _OLLAMA = "fp_ollama"
 """The `system_fingerprint` in the replies of Ollama."""

@@ -301,7 +301,7 @@ class SavedReplies(NamedTuple):
 
 def saved_replies_from(row: tuple[bytes, float | None] | None) -> SavedReplies:
     """Return the partial replies in a row. Raises CorruptRow if there is no row, and ValueError for other content."""
-    from merilo.judges.recorded_replies import saved_reply
+    from merilo.judges.llm import saved_reply
 
     if row is None:
         raise CorruptRow("the replies of an interrupted conversation are missing")

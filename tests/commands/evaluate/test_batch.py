@@ -270,7 +270,7 @@ from pathlib import Path
 import merilo
 import merilo.providers.batch_apis
 from merilo.engine import batch_rounds
-from merilo.providers.wire import Wire
+from merilo.providers.endpoint import Wire
 from merilo.runs.batch_store import BatchStore
 from merilo.runs.ledger import Ledger
 

@@ -23,8 +23,8 @@ from merilo.data.remote import is_url, redacted
 from merilo.engine.rate_limits import CONCURRENCY
 from merilo.errors import LimitReached, UsageError
 from merilo.plugins import names_file, object_in_file
+from merilo.providers.endpoint import open_wire
 from merilo.providers.secrets import ApiKeys
-from merilo.providers.wire import open_wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator

@@ -9,7 +9,7 @@ from merilo.data.sanitize import clean
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import AnswerStore, JudgeRoles
 from merilo.judges.decisions import reread
-from merilo.judges.recorded_replies import recalled, saved_reply
+from merilo.judges.llm import recalled, saved_reply
 from merilo.judges.routed import recorded_parts
 from merilo.judging.digests import digest_json, digest_of
 from merilo.judging.registry import SPECIAL
