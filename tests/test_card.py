@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from merilo.judges.base import embedded_agreement
 from merilo.judges.blended import BlendedModel
-from merilo.judges.measured_agreement import embedded_agreement
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "embedded"

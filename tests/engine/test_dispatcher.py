@@ -15,7 +15,7 @@ from server import JudgeServer, hang, rate_limited, reset, status
 
 import merilo
 from merilo.engine import dispatcher as dispatching
-from merilo.engine import endpoint_queue, retries
+from merilo.engine import endpoint_queue, rate_limits
 from merilo.engine.dispatcher import Dispatcher
 from merilo.engine.rate_limits import RequestLimits, title_of
 from merilo.errors import Permanent, ProviderDown, RateLimited, Refused, Temporary, TooLarge, Unreachable
@@ -32,8 +32,8 @@ def server() -> Iterator[JudgeServer]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr(retries, "MAX_WAIT_S", 0.05)
+    monkeypatch.setattr(rate_limits, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(rate_limits, "MAX_WAIT_S", 0.05)
 
 
 def provider(server: JudgeServer, **options: Any) -> OpenAIProvider:
@@ -76,7 +76,7 @@ async def test_retries_end(server: JudgeServer) -> None:
     assert isinstance(reply, Failure)
     assert reply.kind is FailureKind.TEMPORARY
     assert "on fire" in reply.message
-    assert server.count == 1 + retries.RETRIES
+    assert server.count == 1 + rate_limits.RETRIES
 
 
 @pytest.mark.parametrize(("refused", "fifth"), [(1, {"d"}), (3, {"a", "b", "c"})])
@@ -98,7 +98,7 @@ async def test_retry_after_holds_for_the_refused(server: JudgeServer, refused: i
 
 async def test_requests_reached_requests_are_waited_out(server: JudgeServer) -> None:
     """More 429s than other errors would be forgiven are no failure."""
-    server.fail_next(*[rate_limited("0")] * (retries.RETRIES + 3))
+    server.fail_next(*[rate_limited("0")] * (rate_limits.RETRIES + 3))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Reply)
 
@@ -116,7 +116,7 @@ async def test_endless_complaints_end(server: JudgeServer) -> None:
     server.fail(rate_limited("0"))
     (reply,) = await carried(1, provider(server))
     assert isinstance(reply, Failure)
-    assert server.count == 1 + retries.LIMITED_RETRIES
+    assert server.count == 1 + rate_limits.LIMITED_RETRIES
 
 
 async def test_a_pause_of_hours_ends_the_run(server: JudgeServer) -> None:
@@ -195,7 +195,7 @@ async def test_an_endpoint_that_answers_nothing_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """When the first requests all fail, the run stops after a few, and says how many and why."""
-    monkeypatch.setattr(retries, "LIMITED_RETRIES", 2)
+    monkeypatch.setattr(rate_limits, "LIMITED_RETRIES", 2)
     asked = Counter[str]()
 
     async def refuses(request: Request) -> str:
@@ -259,7 +259,7 @@ async def test_prompts_that_always_break_the_connection_fail_alone(
     monkeypatch: pytest.MonkeyPatch, poisoned: Callable[[int], bool], error: Exception, concurrency: int
 ) -> None:
     """If a fifth of the prompts always gets a connection error, these fail and all others are answered."""
-    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(rate_limits, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(endpoint_queue, "UNREACHABLE_RETRY_S", 0.2)
 
     async def breaks(request: Request) -> str:
@@ -279,7 +279,7 @@ async def test_a_server_that_is_gone_stops_the_run(
     monkeypatch: pytest.MonkeyPatch, error: Exception, left: int
 ) -> None:
     """If no prompt is answered any more, the run stops, however few requests of it are left."""
-    monkeypatch.setattr(retries, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(rate_limits, "FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(endpoint_queue, "UNREACHABLE_RETRY_S", 0.2)
     replied = [0]
 

@@ -245,7 +245,7 @@ def test_an_endpoint_that_fails_all_leaves_no_failures_behind(
     evaluated: Evaluate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that was stopped because everything failed is resumed as if nothing had been asked: same bytes."""
-    monkeypatch.setattr("merilo.engine.retries.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("merilo.engine.rate_limits.FIRST_WAIT_S", 0.001)
     with JudgeServer() as server:
         options: dict[str, Any] = {"judge": "openai:m", "base_url": server.base_url, "metrics": [METRIC]}
         whole = evaluated(rows(30), **options)
@@ -278,7 +278,7 @@ def test_bad_samples_beside_cached_ones_do_not_stop_a_run(evaluated: Evaluate, t
 
 def test_faults_move_no_byte(evaluated: Evaluate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors, complaints and unreadable replies that pass leave the same manifest, outcomes and summary."""
-    monkeypatch.setattr("merilo.engine.retries.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("merilo.engine.rate_limits.FIRST_WAIT_S", 0.001)
     with JudgeServer() as server:
         for seed, fault in enumerate((status(500), status(429), malformed())):
             server.fail(fault, share=0.1, seed=seed, first_attempt_only=True)

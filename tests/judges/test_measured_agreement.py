@@ -6,14 +6,14 @@ import pytest
 
 from merilo import UsageError, evaluate
 from merilo.commands.show.summary import record_of, run_markdown
-from merilo.judges.embedded import EmbeddedJudge
-from merilo.judges.measured_agreement import (
+from merilo.judges.base import (
     LOWEST_LIMIT,
     MeasuredAgreement,
     decided_kinds,
     embedded_agreement,
     weak_kinds,
 )
+from merilo.judges.embedded import EmbeddedJudge
 from merilo.metrics.registry import all_metrics, parse_metric
 from merilo.runs.run_metrics import weak_left_out, weak_metrics
 

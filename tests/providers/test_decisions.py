@@ -23,8 +23,7 @@ from merilo.providers.decisions import (
     decision_error,
     read_reply,
 )
-from merilo.providers.problems import EndpointAddress, EndpointProblem, Received, message_in, problem_in
-from merilo.providers.prompt_check import PromptCheck
+from merilo.providers.problems import EndpointAddress, EndpointProblem, PromptCheck, Received, message_in, problem_in
 
 KEY = "key-for-tests-0123456789"
 WIRES = {"decisions": DecisionsProvider, "systemone": SystemOneProvider}

@@ -8,7 +8,7 @@ import pytest
 import merilo
 from merilo.commands.report.run_page import report_text
 from merilo.commands.show.summary import record_of, run_markdown, run_page
-from merilo.judges.measured_agreement import embedded_right
+from merilo.judges.base import embedded_right
 from merilo.metrics.registry import all_metrics
 from merilo.runs.run import Run
 from merilo.runs.run_metrics import metric_to_inspect, weak_metrics

@@ -189,7 +189,7 @@ def _tables(found: Judged) -> dict[str, Any]:
 
 HEADER: Final = """\
 # Agreement of the embedded judge with human labels, on families of sources that its curves have not seen. It decides
-# what the judge answers; merilo/judges/measured_agreement.py describes the fields. Written by
+# what the judge answers; merilo/judges/base.py describes the fields. Written by
 # training/encoder/unseen.py.
 """
 ROWS: Final = (

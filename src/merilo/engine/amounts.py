@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.providers.base import REPLY_LIMITS, Request, Usage
-from merilo.providers.prompt_check import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
+from merilo.providers.problems import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import Reached, requests_text
-from merilo.engine.rate_limits import PRICED, TokenEstimator, asks_no_model, title_of
-from merilo.engine.retries import FIRST, RETRIES, jitter_s
+from merilo.engine.rate_limits import FIRST, PRICED, RETRIES, TokenEstimator, asks_no_model, jitter_s, title_of
 from merilo.engine.schedule import Batches, failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of

@@ -27,26 +27,24 @@ from merilo.engine.budget import UNPAID, BudgetDecision, Reached
 from merilo.engine.event_loop import call_after
 from merilo.engine.rate_limits import (
     CONCURRENCY,
-    PRICED,
-    Limiter,
-    Permit,
-    RequestLimits,
-    TokenEstimator,
-    asks_no_model,
-    title_of,
-)
-from merilo.engine.retries import (
     FIRST,
     LEAST_DEADLINE_S,
     MAX_PAUSE_S,
     MAX_WAIT_S,
+    PRICED,
     RETRIES,
     BreakerAction,
     CircuitBreaker,
+    Limiter,
     Order,
     PendingRequest,
+    Permit,
+    RequestLimits,
+    TokenEstimator,
+    asks_no_model,
     deadline_s,
     jitter_s,
+    title_of,
 )
 from merilo.errors import (
     MeriloError,

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
-from merilo.judges.base import JudgeDefaults, OutgoingRequest
-from merilo.judges.measured_agreement import embedded_agreement, weak_kinds
+from merilo.judges.base import JudgeDefaults, OutgoingRequest, embedded_agreement, weak_kinds
 from merilo.judges.words import NAME, is_english, split_english
 from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support, Usefulness
 from merilo.judging.kinds.measured import Embeddings, Similarities

@@ -19,8 +19,15 @@ from urllib.parse import urlsplit
 
 from merilo.errors import Permanent, ProviderDown, Temporary, TimedOut, Unreachable, UsageError
 from merilo.providers.base import ReplyPath
-from merilo.providers.problems import EndpointAddress, Received, error_of, message_in, problem_in
-from merilo.providers.prompt_check import INCREASE_CONTEXT, PromptCheck
+from merilo.providers.problems import (
+    INCREASE_CONTEXT,
+    EndpointAddress,
+    PromptCheck,
+    Received,
+    error_of,
+    message_in,
+    problem_in,
+)
 from merilo.providers.secrets import (
     ApiKeys,
     check_key,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.judges.measured_agreement import embedded_right
+from merilo.judges.base import embedded_right
 from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge, known_metric
 from merilo.numbers import count, number, percent, span

@@ -1,7 +1,7 @@
 """The metrics of a run: which one a name means, its worst samples, its range, and where its judge is weak.
 
 A metric is weak with a judge if the judge's agreement with human labels does not clear chance
-(`merilo.judges.measured_agreement`). The manifest lists the weak metrics of the run in `judges.judge.weak`, and the
+(`merilo.judges.base`). The manifest lists the weak metrics of the run in `judges.judge.weak`, and the
 weak kinds of question of each judge in `weak_kinds`. Samples whose language the judge of a metric does not support are
 counted while the data is read, and recorded in `judges.judge.unread`, by metric.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data import check
 from merilo.errors import UsageError
-from merilo.judges.measured_agreement import decided_kinds
+from merilo.judges.base import decided_kinds
 from merilo.judging.json_types import as_object
 from merilo.metrics.registry import also_called, known_definition, known_metric
 from merilo.metrics.text import bare_name, is_called

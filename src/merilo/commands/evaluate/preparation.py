@@ -28,7 +28,7 @@ from merilo.engine.repeated import (
     wordings_of,
 )
 from merilo.errors import UsageError
-from merilo.judges.measured_agreement import decided_kinds, is_weak
+from merilo.judges.base import decided_kinds, is_weak
 from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kinds, named_spec, part_for
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge

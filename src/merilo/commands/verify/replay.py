@@ -26,7 +26,7 @@ from merilo.data.remote import refuse_url
 from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import draws_of, repeated, reworded, unmeasured, wordings_of
 from merilo.errors import RunError, UsageError
-from merilo.judges.measured_agreement import decided_kinds
+from merilo.judges.base import decided_kinds
 from merilo.judging.json_types import compact
 from merilo.metrics.base import is_composite
 from merilo.metrics.registry import parse_recorded
