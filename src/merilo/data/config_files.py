@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -27,7 +29,23 @@ MAX_PROBLEMS: Final = 5
 _SHOWN: Final = 200
 _MAX_DOTS: Final = 500
 _MAX_MERGED: Final = 10_000
+_PLACES: Final = {
+    "cache": ("XDG_CACHE_HOME", ".cache", "Caches"),
+    "data": ("XDG_DATA_HOME", ".local/share", "Application Support"),
+}
 _FORMS: Final = ".yaml, .yml, .toml or .json"
+
+
+def user_directory(kind: str) -> Path:
+    """Return merilo's directory for the user's `cache` or `data`, as the system places it."""
+    xdg, default, library = _PLACES[kind]
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / library
+    else:
+        base = Path(os.environ.get(xdg) or Path.home() / default)
+    return base / "merilo"
 
 
 def read_document(source: str | PathLike[str]) -> Mapping[str, object]:

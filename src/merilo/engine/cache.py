@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merilo.data.config_files import user_directory
 from merilo.errors import RunError
 from merilo.runs.database import (
     ERRORS,
@@ -52,13 +52,7 @@ def default_path() -> Path:
     """Return `$MERILO_CACHE`, or `merilo/verdicts.sqlite` in the user's cache directory if it is not set."""
     if named := os.environ.get("MERILO_CACHE"):
         return Path(named)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "merilo" / "verdicts.sqlite"
+    return user_directory("cache") / "verdicts.sqlite"
 
 
 @dataclass

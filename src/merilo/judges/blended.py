@@ -22,7 +22,7 @@ from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
 from merilo.data.short_answers import taken_apart
 from merilo.errors import DataError
-from merilo.judges.copied import Position, strip_question_echoes
+from merilo.judges.copied import strip_question_echoes
 from merilo.judges.encoder.model import Encoder, Encodings, PairScore, PairScorer, Reader, Weights
 from merilo.judges.words import (
     WORDS_FILE,
@@ -193,14 +193,9 @@ class ContextResult:
 class _Part(NamedTuple):
     """The sentences of a context that contain English text."""
 
-    context: int
     places: tuple[int, ...]
     """Their positions among the context's sentences."""
     sentences: tuple[str, ...]
-
-    def position(self, at: int) -> Position:
-        """Return a sentence of this part as one of its context."""
-        return Position(self.context, self.places[at])
 
 
 @dataclass(frozen=True)
@@ -330,11 +325,11 @@ class BlendedModel:
 
 def _english_parts(asked: str, contexts: Sequence[Sequence[str]]) -> list[_Part]:
     found: list[_Part] = []
-    for number, sentences in enumerate(contexts):
+    for sentences in contexts:
         english = split_english(asked, sentences)
         places = tuple(at for at, text in enumerate(english) if text)
         if places:
-            found.append(_Part(number, places, tuple(english[at] for at in places)))
+            found.append(_Part(places, tuple(english[at] for at in places)))
     return found
 
 

@@ -14,11 +14,11 @@ import shlex
 import sqlite3
 import sys
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Self
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from merilo.errors import DataError, RunError
 from merilo.runs.database import ERRORS, FORMAT, StoreProblem, connected, error_text, file_mode, problem_of
@@ -295,7 +295,7 @@ _SENTENCES: Final[Mapping[StoreProblem, str]] = {
 }
 
 
-class StoreErrorContext:
+class StoreErrorContext(AbstractContextManager[Any]):  # Any: nothing uses what it yields
     """Context manager that turns an error in its block into a RunError and rolls back an open transaction."""
 
     __slots__ = ("_db", "_path")
@@ -303,9 +303,6 @@ class StoreErrorContext:
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
         self._db = db
         self._path = path
-
-    def __enter__(self) -> None:
-        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

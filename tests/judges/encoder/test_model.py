@@ -47,7 +47,7 @@ def features_of(pair: Pair) -> np.ndarray:
 
 def no_features(short: Encoded) -> np.ndarray:
     """Zeros for each token."""
-    return np.zeros((len(short.ids), READER.features), dtype=np.float32)
+    return np.zeros((len(short.ids), 2), dtype=np.float32)
 
 
 @each_case("expected", EXPECTED["encoded"])
@@ -145,11 +145,3 @@ def test_a_text_that_is_too_long_is_refused() -> None:
     assert len(ENCODER.encode(fits).ids) == ENCODER.longest
     with pytest.raises(UsageError, match="A text of 23 tokens exceeds the maximum of 22"):
         ENCODER.encode(f"{fits} 1")
-
-
-@pytest.mark.parametrize("features", [None, np.zeros((3, 2), dtype=np.float32), np.zeros((9, 3), dtype=np.float32)])
-def test_features_must_fit_the_short_text(features: np.ndarray | None) -> None:
-    """A reader that takes features is given one row for each token of the short text."""
-    short, long = (ENCODER.encode(text) for text in TEXTS[:2])
-    with pytest.raises(UsageError, match="expects features of shape"):
-        READER.logits(short, long, features=features)

@@ -235,8 +235,6 @@ class Reader:
         """Load the graphs."""
         self.heads = _spans(cast("Mapping[str, int]", weights.model["heads"]))
         """The positions of each task's logits."""
-        self.features = int(weights.model["features"])
-        """Number of features of each token of the short text in addition to its vector; 0 for none."""
         self._begin = Graph(weights["begin.onnx"].tobytes())
         self._open = Graph(weights["open.onnx"].tobytes())
         self._nearest = Graph(weights["nearest.onnx"].tobytes())
@@ -249,13 +247,10 @@ class Reader:
             lambda long: self._open(long=long.lower), size=_tokens, max_size=OPENED_TOKENS
         )
 
-    def logits(
-        self, short: Encoded, long: Encoded | Part, *, features: NDArray[np.float32] | None = None
-    ) -> NDArray[np.float32]:
+    def logits(self, short: Encoded, long: Encoded | Part, *, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the logits of all heads, in the order of `heads`. The part that needs one text only is cached.
 
-        `features`: tokens of the short text, special tokens included, × `features`; required if the model takes any.
-        Raises UsageError for another shape.
+        `features`: a row for each token of the short text, special tokens included.
         """
         whole, tokens = (long.whole, long.tokens) if isinstance(long, Part) else (long, slice(None))
         # Exact token matches are an additional input of the reader.
@@ -267,12 +262,8 @@ class Reader:
             "begun": self._begun[short],
             "opened": self._opened[whole][tokens],
             "long_shared": same.any(0).astype(np.int64),
+            "features": features,
         }
-        wanted, given = (len(short.ids), self.features), None if features is None else features.shape
-        if given != (wanted if self.features else None):
-            raise UsageError(f"The reader expects features of shape {wanted} (none if the width is 0), got {given}.")
-        if features is not None:
-            arrays["features"] = features
         return _row(self._graph(**arrays))
 
     def nearest(self, short: Encoded, long: Encoded | Part) -> NDArray[np.float32]:
@@ -367,7 +358,7 @@ class Encodings:
         """Create an empty cache. `tokens`: its size, at 1.5 kB per token."""
         self.encoder = encoder
         self._kept: BoundedCache[str | tuple[str, ...], tuple[Encoded, ...]] = BoundedCache(
-            self._encode, size=_tokens_with_text, max_size=tokens
+            lambda text: tuple(self.windows(text)), size=_tokens_with_text, max_size=tokens
         )
 
     def read(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
@@ -390,9 +381,6 @@ class Encodings:
         for window in windows(text, encoder.wordpiece, longest=longest):
             check_cancelled()
             yield encoder.encode_window(window)
-
-    def _encode(self, text: str | tuple[str, ...]) -> tuple[Encoded, ...]:
-        return tuple(self.windows(text))
 
 
 def _tokens_with_text(text: str | tuple[str, ...], encoded: tuple[Encoded, ...]) -> int:
@@ -427,10 +415,8 @@ class Embedder:
         return found.clip(-1, 1)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        if len(text) > _MAX_KEPT:
-            pooled = [window.pooled for window in self._encodings.windows(text)]
-        else:
-            pooled = [window.pooled for window in self._encodings.read(text)]
+        windows = self._encodings.windows(text) if len(text) > _MAX_KEPT else self._encodings.read(text)
+        pooled = [window.pooled for window in windows]
         if len(pooled) == 1:
             return pooled[0]
         mean = np.stack(pooled).mean(axis=0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import file_digest
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from merilo.data.config_files import MAX_BYTES, read_document
+from merilo.data.config_files import MAX_BYTES, read_document, user_directory
 from merilo.errors import UsageError
 from merilo.judges.local.card import CARD_NAME, NAME_PATTERN, UNDECIDED, builtin_card_for, builtin_cards, read_card
 
@@ -101,13 +100,7 @@ def judges_home() -> Path:
     """Return the folder for fetched models: `$MERILO_JUDGES`, or `merilo/judges` in the user's data directory."""
     if named := os.environ.get("MERILO_JUDGES"):
         return Path(named)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return base / "merilo" / "judges"
+    return user_directory("data") / "judges"
 
 
 def fetched_folder(name: str) -> Path:
