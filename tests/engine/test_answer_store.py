@@ -166,7 +166,7 @@ def test_what_the_cache_gave_is_in_the_run(store: Store, cache: VerdictCache) ->
     cache.put([(unit.keys[0], relevance(1), NO)], "judge", paid=True)
     assert found.known_all([unit])[0] == ({unit.keys[0]: NO}, None)
     assert answers(store).known_all([unit])[0] == ({unit.keys[0]: NO}, None)
-    assert store.cached_count() == 1
+    assert store.answer_count(cached=True) == 1
 
 
 def test_a_pack_is_taken_whole_or_asked_whole(store: Store, cache: VerdictCache) -> None:

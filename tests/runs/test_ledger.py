@@ -85,7 +85,7 @@ def test_a_ledger_cut_anywhere_is_continued_or_refused(
         before = ledger.requests
         ledger.sent(Charge(1, 0, 0.1, estimated=True))
         ledger.close()
-        assert Ledger.read(path, lines=lines + 1).requests == before + 1
+        assert Ledger.open(path, lines=lines + 1).requests == before + 1
 
 
 def test_lines_with_a_checksum_are_read_and_others_are_damage(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_lines_with_a_checksum_are_read_and_others_are_damage(tmp_path: Path) ->
     ledger = Ledger.open(path)
     ledger.replied(ledger.sent(Charge(400, 0, 0.25, estimated=True)), Charge(380, 20, 0.5))
     ledger.close()
-    assert Ledger.read(path, lines=5).balance == Balance(Charges(1, 380, 20, 0.5), unbilled=1)
+    assert Ledger.open(path, lines=5).balance == Balance(Charges(1, 380, 20, 0.5), unbilled=1)
     for line in ('["reply",7,1,1,0.1,0]', '["sold",2]', "[]", "{}", "7", "sent"):
         other = tmp_path / "other.jsonl"
         other.write_text(f'["ledger",1]\n{line}\n')
@@ -108,7 +108,7 @@ def test_a_line_is_written_before_its_request_is_sent(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "l")
     assert not (tmp_path / "l").exists()
     ledger.sent(Charge(400, 0, 0.25, estimated=True))
-    assert Ledger.read(tmp_path / "l", lines=2).balance == Balance(unanswered=Charges(1, 400, 0, 0.25, 0.25))
+    assert Ledger.open(tmp_path / "l", lines=2).balance == Balance(unanswered=Charges(1, 400, 0, 0.25, 0.25))
     ledger.close()
 
 
@@ -129,7 +129,7 @@ def test_what_arrived_of_a_lost_reply_is_charged(
     number = ledger.sent(Charge(400, 0, 0.25, estimated=True, reply_tokens=100, reply_usd=2.0))
     ledger.lost(number, received, complete=complete)
     ledger.close()
-    for found in (ledger.balance.unanswered, Ledger.read(tmp_path / "l", lines=3).balance.unanswered):
+    for found in (ledger.balance.unanswered, Ledger.open(tmp_path / "l", lines=3).balance.unanswered):
         assert (found.output_tokens, found.usd, found.reply_usd) == pytest.approx(charge)
 
 
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert ledger.requests == 1
     ledger.sent(Charge(400, 0, 0.25, estimated=True))
     ledger.close()
-    assert Ledger.read(tmp_path / "l", lines=3).requests == 2
+    assert Ledger.open(tmp_path / "l", lines=3).requests == 2
 
 
 def test_a_newer_ledger_is_refused(tmp_path: Path) -> None:

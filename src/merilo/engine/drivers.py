@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
     from merilo.engine.plan_run import PlanRun
-    from merilo.judges.base import Judge
     from merilo.judging.ask import Answer, Step
     from merilo.providers.base import Reply
     from merilo.runs.records import SavedReplies
@@ -153,13 +152,10 @@ class JudgeSession:
             self.verdicts = tuple(map(_storable, stop.value))
         except Exception as error:  # noqa: BLE001  a bug in a judge must not end the run
             self.sends = None
-            self.verdicts = tuple(_broken(self.unit.judge, error) for _ in self.unit.questions)
-
-
-def _broken(judge: Judge, error: Exception) -> Failure:
-    """Log the traceback of a judge's bug and return it as a failure, so that the run continues."""
-    _log.error("the judge %s raised an error", judge.name, exc_info=error)
-    return _kept(Failure(FailureKind.BROKEN, f"the judge {judge.name} raised {type(error).__name__}: {error}"))
+            name = self.unit.judge.name
+            _log.error("the judge %s raised an error", name, exc_info=error)
+            failure = Failure(FailureKind.BROKEN, f"the judge {name} raised {type(error).__name__}: {error}")
+            self.verdicts = (_kept(failure),) * len(self.unit.questions)
 
 
 def _storable(answer: Answer) -> Answer:

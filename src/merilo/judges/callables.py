@@ -271,11 +271,8 @@ def _error_of(error: Exception, name: str) -> ProviderError:
     message = f"{name} raised {type(error).__name__}: {error}"
     if not isinstance(status, int):
         return Permanent(message)
-    if status == _TOO_MANY:
-        return RateLimited(message, status=status)
-    if status == _TIMEOUT or status >= _SERVER_ERROR:
-        return Temporary(message, status=status)
-    return Permanent(message, status=status)
+    passing = status == _TIMEOUT or status >= _SERVER_ERROR
+    return (RateLimited if status == _TOO_MANY else Temporary if passing else Permanent)(message, status=status)
 
 
 def _text_at(model: object, name: str) -> str:

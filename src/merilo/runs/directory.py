@@ -181,10 +181,7 @@ def balance_in(directory: Path) -> Balance:
     if not (directory / STORE).exists():
         return Balance()
     with closing(Store.read(directory / STORE)) as store:
-        lines = store.ledger_lines
-        if lines or (directory / LEDGER).exists():
-            return Ledger.read(directory / LEDGER, lines=lines).balance
-        return Balance()
+        return Ledger.open(directory / LEDGER, lines=store.ledger_lines).balance
 
 
 _ANSWERED: Final = "SELECT EXISTS (SELECT 1 FROM exchanges WHERE judge <> '') OR EXISTS (SELECT 1 FROM unfinished)"
@@ -273,7 +270,7 @@ def resumed(path: Path, manifest: Manifest) -> Resumed:
     if differences and MANIFEST in broken:
         raise RunError(broken[MANIFEST])
     if differences:
-        names = ", ".join({"fingerprint": "data", "until": "when to stop"}.get(name, name) for name in differences)
+        names = ", ".join("data" if name == "fingerprint" else name for name in differences)
         judges = judges_difference(earlier.judges, manifest.judges)
         raise RunError(
             f"{path} holds a run that differs in {names}, so it cannot be resumed{f' ({judges})' if judges else ''}. "

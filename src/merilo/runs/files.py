@@ -251,17 +251,12 @@ class RunLock:
         return self
 
     def _error(self, error: Exception) -> RunError:
-        path = self._directory / LOCK
-        match problem_of(error):
-            case StoreProblem.BUSY:
-                message = (
-                    f"{self._directory} is being written by another process. Wait for it or choose another directory."
-                )
-            case StoreProblem.DAMAGED:
-                message = f"{path} is not a lock file of merilo ({error}). Delete it and try again."
-            case _:
-                message = f"{self._directory} cannot be written ({error}). Choose another directory (--out)."
-        return RunError(message)
+        where, problem = self._directory, problem_of(error)
+        if problem is StoreProblem.BUSY:
+            return RunError(f"{where} is being written by another process. Wait for it or choose another directory.")
+        if problem is StoreProblem.DAMAGED:
+            return RunError(f"{where / LOCK} is not a lock file of merilo ({error}). Delete it and try again.")
+        return RunError(f"{where} cannot be written ({error}). Choose another directory (--out).")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

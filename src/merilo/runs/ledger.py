@@ -148,23 +148,15 @@ class Ledger:
 
     @classmethod
     def open(cls, path: Path, *, lines: int = 0, in_flight: Callable[[int], bool] | None = None) -> Self:
-        """Return the ledger at `path`; if there is none, an empty one, created with its first entry.
+        """Return the ledger at `path`; if there is none and needs none, an empty one, created with its first entry.
 
-        `lines`: minimum number of lines that it must have. `in_flight`: see `read`. Raises RunError if it is damaged or
-        missing.
-        """
-        exists = lines or path.exists()
-        return cls.read(path, lines=lines, in_flight=in_flight) if exists else cls(path)
-
-    @classmethod
-    def read(cls, path: Path, *, lines: int, in_flight: Callable[[int], bool] | None = None) -> Self:
-        """Read the ledger at `path`, which must have at least this many lines. Raises RunError if it is damaged or
-        missing.
-
-        `in_flight`: returns True for the number of a request whose reply may still come, as that of a batch. Other open
-        entries count as unanswered for good.
+        `lines`: minimum number of lines that it must have. `in_flight`: returns True for the number of a request whose
+        reply may still come, as that of a batch. Other open entries count as unanswered for good. Raises RunError if
+        the ledger is damaged or missing.
         """
         ledger = cls(path)
+        if not (lines or path.exists()):
+            return ledger
         with _reading(path):
             for size, (kind, number, *values) in _entries(path, lines):
                 if ledger.lines:

@@ -76,7 +76,8 @@ class Result:
         """Return this result as one line of compact JSON. A verdict's JSON is copied as it is in the run's store."""
         outcome = self.outcome
         start = f'{{"sample":{_quoted(self.sample)},"metric":{_quoted(self.metric)},"outcome":'
-        trail = f',"trail":{_keys_text(self.trail)}}}\n'
+        keys = '["' + '","'.join([key.hex() for key in self.trail]) + '"]' if self.trail else "[]"
+        trail = f',"trail":{keys}}}\n'
         if isinstance(outcome, Undefined):
             given = f',"evidence":[{self._evidence_texts(outcome)}]' if outcome.evidence else ""
             open_at = "" if outcome.probability is None else f',"probability":{_number(outcome.probability)}'
@@ -114,10 +115,6 @@ def _counts_text(outcome: Score | Undefined) -> str:
 
 def _number(value: float) -> str:
     return repr(value) if type(value) is float and isfinite(value) else compact(value)
-
-
-def _keys_text(keys: tuple[bytes, ...]) -> str:
-    return '["' + '","'.join([key.hex() for key in keys]) + '"]' if keys else "[]"
 
 
 _quoted = encode_basestring

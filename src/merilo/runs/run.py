@@ -55,7 +55,7 @@ from merilo.runs.outcomes import (
     short_outcomes,
 )
 from merilo.runs.run_metrics import NO_SCALE, left_out_reasons, recorded_scale, resolve_metric
-from merilo.runs.seal import Inspected, broken_seal, inspect_seal, publish, stamp
+from merilo.runs.seal import Inspected, inspect_seal, publish, stamp
 from merilo.runs.store import Store
 from merilo.short_repr import short_repr, unknown_attribute
 
@@ -160,8 +160,8 @@ class Run:
         """Open the run in this directory, as `Run.open` does."""
         object.__setattr__(self, "path", local_run(path))  # the class is frozen
         _check_files(self.path)
-        if fault := broken_seal(self._inspected, labels=labels):
-            raise fault
+        if faults := [text for name, text in self._inspected.broken.items() if labels or name != LABELS]:
+            raise RunError(faults[0])
         _ = self.manifest  # raises for a damaged one
 
     @classmethod

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b, file_digest
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from merilo.errors import RunError
 from merilo.judging.json_types import compact
 from merilo.runs.database import ERRORS, FORMAT, STORE_SCHEMA, connected, file_mode
 from merilo.runs.files import (
@@ -87,8 +86,6 @@ class Inspected:
     """Path with the content of each sealed file: the file, or its part file if a publication was interrupted."""
     broken: Mapping[str, str]
     """Name of each file that does not match the seal → the problem and what to do, in one or two sentences."""
-    recorded: tuple[str, ...] = ()
-    """The digests of results that the store belongs to; empty if it was never sealed."""
     stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
     """Time, size and inode number of each file when it was compared, to detect a change while the run is open."""
 
@@ -191,7 +188,7 @@ def _inspect_once(directory: Path) -> Inspected:
     stamps = {STORE: stamp(directory / STORE)}
     recorded = _results_of(directory / STORE)
     if (seal := _read_seal(directory)) is None:
-        return Inspected(None, {}, _without_seal(directory, recorded), recorded or ())
+        return Inspected(None, {}, _without_seal(directory, recorded))
     files: dict[str, Path] = {}
     broken: dict[str, str] = {}
     for name in (*seal.digests, USAGE):
@@ -206,7 +203,7 @@ def _inspect_once(directory: Path) -> Inspected:
         broken[LABELS] = f"{directory / LABELS} was added after merilo wrote the run. {_repair(directory, LABELS)}"
     if recorded is None or seal.results not in recorded:
         broken[STORE] = _other_store(directory / STORE)
-    return Inspected(seal, files, broken, recorded or (), stamps)
+    return Inspected(seal, files, broken, stamps)
 
 
 def _results_of(store: Path) -> tuple[str, ...] | None:
@@ -285,12 +282,3 @@ def _repair(directory: Path, name: str) -> str:
 def _other_store(path: Path) -> str:
     fault = "is damaged or belongs to another run" if path.exists() else "is missing"
     return f"{path} {fault}. Restore it from a copy of this run, or start a new run in another directory (--out)."
-
-
-def broken_seal(inspected: Inspected, *, labels: bool = True) -> RunError | None:
-    """Return the error for a run that differs from its seal; None if it does not.
-
-    `labels`: False to ignore the attached labels.
-    """
-    faults = [text for name, text in inspected.broken.items() if labels or name != LABELS]
-    return RunError(faults[0]) if faults else None

@@ -406,15 +406,10 @@ class Store:
             finally:
                 copy.close()
 
-    def answer_count(self) -> int:
-        """Return the number of answers."""
+    def answer_count(self, *, cached: bool = False) -> int:
+        """Return the number of answers, or of those that came from the cache."""
         self.commit()
-        return int(self._one("SELECT count(*) FROM answers")[0])
-
-    def cached_count(self) -> int:
-        """Return the number of answers that came from the cache."""
-        self.commit()
-        return int(self._one("SELECT count(*) FROM answers WHERE cached")[0])
+        return int(self._one("SELECT count(*) FROM answers WHERE cached >= ?", cached)[0])
 
     @property
     def ledger_lines(self) -> int:

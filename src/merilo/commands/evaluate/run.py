@@ -312,7 +312,7 @@ class RunEvaluation:
             self._store.note_ledger(self._ledger.lines)
         usage = {
             **spent_record(self._ledger.balance, self._options.limits.unanswered),
-            "cached": self._store.cached_count(),
+            "cached": self._store.answer_count(cached=True),
             "seconds": round(seconds, 3),
             "adaptations": dispatcher.adaptations(),
             "stopped": self._stopped(dispatcher, ended),

@@ -221,7 +221,7 @@ def _merged_usage(path: Path, parts: Sequence[Part], store: Store) -> dict[str, 
         adaptations |= each.get("adaptations") or {}
     return {
         **spent,
-        "cached": store.cached_count(),
+        "cached": store.answer_count(cached=True),
         "seconds": round(sum(float(each.get("seconds") or 0.0) for each in usages), 3),
         "adaptations": adaptations,
         "stopped": None,
