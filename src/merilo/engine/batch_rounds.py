@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from merilo.engine.amounts import Settled, settled
 from merilo.engine.budget import Reached, requests_text
@@ -62,11 +62,6 @@ class _Outbox:
         self.lines: list[tuple[Line, bytes]] = []
         """Each with its body."""
         self.size = 0
-
-
-class _Read(NamedTuple):
-    place: int
-    result: Reply | ProviderError
 
 
 class BatchRounds(Batches):
@@ -126,15 +121,15 @@ class BatchRounds(Batches):
             yield from zip(local, self._wait(self._carried([sends[place] for place in local])), strict=True)
         known = set(local)
         read = [
-            _Read(place, result)
+            (place, result)
             for place, send in enumerate(sends)
             if place not in known and not self.stopped and (result := self._result(send)) is not None
         ]
-        wrong = [each.result for each in read if isinstance(each.result, Permanent)]
+        wrong = [result for _, result in read if isinstance(result, Permanent)]
         # if the first requests of a run all failed, not the questions are wrong, but the model
         if len(wrong) >= FIRST and len(wrong) == len(read) and not self._ledger.answered.requests:
-            for each in read:
-                self._store.again(digest_of(sends[each.place].key, self._generation), 0)
+            for place, _ in read:
+                self._store.again(digest_of(sends[place].key, self._generation), 0)
             raise ProviderDown(
                 f"The first {len(wrong)} requests of a batch failed. Last error: {wrong[-1]} "
                 "They were not recorded; repeating the command submits them again."

@@ -18,6 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
+from merilo.judges.base import JudgeDefaults
 from merilo.judging.json_types import as_object
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
@@ -48,7 +49,7 @@ class Route(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Routed:
+class Routed(JudgeDefaults):
     """A judge that passes each question to the judge of its kind; make one with `routed_of`."""
 
     routes: tuple[Route, ...]
@@ -95,20 +96,12 @@ class Routed:
         }
         return {"judge": ROUTED, "routes": routes}
 
-    def rubric(self, question: Question[Any] | Pack) -> str:
-        """Return the rubric of the judge that answers the question."""
-        return self._part(question).rubric(question)
-
     def answer(self, question: Question[Any] | Pack) -> Conversation:
-        """Return the conversation of the judge that answers the question."""
-        return self._part(question).answer(question)
-
-    def _part(self, question: Question[Any] | Pack) -> Judge:
+        """Return the conversation of the judge that answers the question. The engine asks that judge itself."""
         kind = type(question.questions[0]) if isinstance(question, Pack) else type(question)
-        part = self.part(kind)
-        if part is None:
+        if (part := self.part(kind)) is None:
             raise UsageError(f"The judge {self.name} cannot answer '{kind.kind}' questions.")
-        return part
+        return part.answer(question)
 
 
 def routed_of(routes: Mapping[type[Question[Any]], Judge], rest: Judge | None = None) -> Judge:

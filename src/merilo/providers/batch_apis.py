@@ -97,8 +97,8 @@ class Uncertain(Exception):
 class BatchApi(Protocol):
     """A batch API of a provider. All methods raise the provider errors of `merilo.errors`."""
 
-    max_lines: int
-    max_bytes: int
+    max_lines: int = 10_000
+    max_bytes: int = 64 * 1024 * 1024
 
     async def submit(self, mark: str, lines: Sequence[BatchLine]) -> str:
         """Submit a batch with this mark; return its id."""
@@ -117,11 +117,8 @@ class BatchApi(Protocol):
         ...
 
 
-class _HttpBatches:
+class _HttpBatches(BatchApi):
     """A batch API at one endpoint."""
-
-    max_lines = 10_000
-    max_bytes = 64 * 1024 * 1024
 
     def __init__(self, connection: ChatConnection) -> None:
         self._connection = connection
@@ -249,14 +246,11 @@ def _form(mark: str, content: bytes) -> tuple[str, bytes]:
     return f"multipart/form-data; boundary={line}", b"".join((head.encode(), content, f"\r\n--{line}--\r\n".encode()))
 
 
-class BatchFiles:
+class BatchFiles(BatchApi):
     """Batches in a directory, in OpenAI's format. All methods raise OSError if it cannot be used.
 
     A batch is `MARK.requests.jsonl`; its results are expected as `MARK.output.jsonl` in the same directory.
     """
-
-    max_lines = 10_000
-    max_bytes = 64 * 1024 * 1024
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -300,11 +300,9 @@ class ChatConnection:
     def error_in(self, answer: WireAnswer) -> ProviderError | None:
         """Return the error that an answer to another kind of request reports, such as a batch; None if it is fine."""
         problem = problem_in(answer.status, message_in(answer.text), answer.text)
-        return (
-            None
-            if problem is None
-            else self._read_error(problem.cleaned(self.wire.clean), answer.headers, self._address)
-        )
+        if problem is None:
+            return None
+        return self._read_error(problem.cleaned(self.wire.clean), answer.headers, self._address)
 
     def usage_in(self, answer: WireAnswer) -> Usage:
         """Return the tokens that an answer reports, whatever was asked. Raises ProviderError if it has no reply."""

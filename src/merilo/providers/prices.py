@@ -152,7 +152,7 @@ def outdated(prices: Iterable[Price], on: date) -> str:
     A price without a date and a price of 0 never count as outdated.
     """
     dated = (
-        (each.model, _day(each.read))
+        (each.model, each.read.date() if isinstance(each.read, datetime) else each.read)  # TOML has both
         for each in prices
         if each.read is not None and not (each.free and (each.long is None or each.long.free))
     )
@@ -166,10 +166,6 @@ def outdated(prices: Iterable[Price], on: date) -> str:
         f"{which} of {', '.join(old)} {verb} {since}, so reported costs and --max-cost may be wrong. "
         "Give current prices (--prices FILE)."
     )
-
-
-def _day(day: date) -> date:
-    return day.date() if isinstance(day, datetime) else day  # TOML has both
 
 
 def list_price_usd(kind: str, base_url: str, model: str, usage: Usage) -> float | None:

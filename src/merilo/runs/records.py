@@ -234,14 +234,6 @@ def replies_text(replies: Sequence[Reply | Failure | None]) -> str:
     return "[" + ",".join(["null" if reply is None else _reply_text(reply) for reply in replies]) + "]"
 
 
-def replies_from(text: str) -> tuple[dict[str, Any], ...]:  # Any: replies as they were recorded
-    """Return the replies that `replies_text` wrote, as JSON objects. Raises CorruptRow."""
-    try:
-        return tuple(json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise CorruptRow(f"replies cannot be read: {error}") from error
-
-
 def tokens_of(replies: Sequence[Reply | Failure]) -> tuple[int | None, int | None]:
     """Return the sums of input and output tokens; None if any number is unknown."""
     read: int | None = 0
@@ -260,15 +252,10 @@ def _reply_text(reply: Reply | Failure) -> str:
     read, written = reply.usage.input_tokens, reply.usage.output_tokens
     truncated = f',"truncated":{compact([asdict(each) for each in reply.truncated])}' if reply.truncated else ""
     return (
-        f'{{"texts":{texts_text(reply.texts)},"finish":"{reply.finish}","path":"{reply.path}",'
+        f'{{"texts":[{", ".join(map(encode_basestring, reply.texts))}],"finish":"{reply.finish}","path":"{reply.path}",'
         f'"model":{_word(reply.model)},"usage":{{"input_tokens":{"null" if read is None else read},'
         f'"output_tokens":{"null" if written is None else written}}}{truncated}}}'
     )
-
-
-def texts_text(texts: tuple[str, ...]) -> str:
-    """Return texts as JSON."""
-    return f"[{', '.join(map(encode_basestring, texts))}]"
 
 
 @lru_cache(maxsize=256)

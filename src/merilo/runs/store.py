@@ -374,7 +374,7 @@ class Store:
         """Return the conversation of an answer with the questions in these rows."""
         with self._error_context:
             text, lines = records.conversation_from(found.record)
-            replies = records.replies_from(text)
+            replies: tuple[dict[str, Any], ...] = tuple(json.loads(text))  # Any: replies as they were recorded
             if len(lines) <= max(row.place for row in rows):
                 raise CorruptRow("an answer is missing")
             if TEXTS[found.rubric] != found.digest:

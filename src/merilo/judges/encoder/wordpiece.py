@@ -60,7 +60,6 @@ class WordPiece:
         missing = [token for token in (_UNKNOWN, _FIRST, _LAST) if token not in ids]
         if missing:
             raise ValueError(f"A vocabulary needs {_UNKNOWN}, {_FIRST} and {_LAST}; {missing[0]} is missing.")
-        self.size = len(ids)
         self.first, self.last, self.unknown = ids[_FIRST], ids[_LAST], ids[_UNKNOWN]
         self._letters = _Letters()
         self._pieces = _Pieces(ids)

@@ -161,24 +161,10 @@ class LocalJudge(JudgeDefaults):
     def answer(self, question: Question[Any] | Pack) -> Conversation:
         """Return one answer per question, with one request to the model or the rules for each."""
         questions = question.questions if isinstance(question, Pack) else (question,)
-        providers: list[Provider | None] = [
-            self.provider if type(each) in self.model_kinds else _EMBEDDED if type(each) in _BY_RULES else None
-            for each in questions
-        ]
-        sends = tuple(
-            OutgoingRequest(provider, QuestionRequest((), question=each))
-            for each, provider in zip(questions, providers, strict=True)
-            if provider is not None
-        )
-        replies = iter((yield sends) if sends else ())
-        return tuple(
-            answer_of(each, next(replies))
-            if provider is not None
-            else Failure(
-                FailureKind.PERMANENT, f"{self.name} cannot answer questions of kind {each.kind!r}; use an LLM judge."
-            )
-            for each, provider in zip(questions, providers, strict=True)
-        )
+        providers: list[Provider] = [_EMBEDDED if type(each) in _BY_RULES else self.provider for each in questions]
+        asked = (QuestionRequest((), question=each) for each in questions)
+        replies = yield tuple(map(OutgoingRequest, providers, asked))
+        return tuple(map(answer_of, questions, replies))
 
 
 def local_judge(text: str) -> LocalJudge:
