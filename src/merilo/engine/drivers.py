@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from merilo.runs.records import SavedReplies
 
     BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]
-    """Sends all requests of a round and yields each reply with its index in the sequence, in any order. It may end
-    early; then the run ends."""
+    """Sends all requests of a round; yields each reply with its index, in any order. If it ends early, the run ends."""
 
 _log = logging.getLogger("merilo")
 

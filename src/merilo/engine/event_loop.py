@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 from contextlib import contextmanager
 from math import ceil
 from typing import TYPE_CHECKING, Final
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 _RARELY: Final = (20_000, 20, 50)
-_lock = threading.Lock()
-_runs = 0
-_before: tuple[int, int, int] = gc.get_threshold()
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -43,21 +39,12 @@ def call_after(loop: asyncio.AbstractEventLoop, seconds: float, callback: Callab
 
 @contextmanager
 def rare_collections() -> Generator[None, None, None]:
-    """Collect rarely until the last active run of this process has finished.
-
-    Does nothing if collection is disabled or is already rarer.
-    """
-    global _runs, _before  # noqa: PLW0603  the collector's thresholds belong to the process, so this count does too
-    with _lock:
-        _runs += 1
-        if _runs == 1:
-            _before = gc.get_threshold()
-            if 0 < _before[0] < _RARELY[0]:
-                gc.set_threshold(*_RARELY)
+    """Collect rarely in this block. Does nothing if collection is disabled or is already rarer."""
+    before = gc.get_threshold()
+    if 0 < before[0] < _RARELY[0]:
+        gc.set_threshold(*_RARELY)
     try:
         yield
     finally:
-        with _lock:
-            _runs -= 1
-            if not _runs and gc.get_threshold() == _RARELY:
-                gc.set_threshold(*_before)
+        if gc.get_threshold() == _RARELY:  # of runs that overlap, the first to begin restores the thresholds
+            gc.set_threshold(*before)

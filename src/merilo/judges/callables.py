@@ -168,9 +168,7 @@ def _has(found: object, method: str) -> bool:
 
 
 def ask_langchain(model: Any, messages: tuple[Message, ...], temperature: float | None) -> Any:
-    """Send messages to a LangChain chat model or LLM and return its reply, a message or a text, or an awaitable of it
-    if the object has only `ainvoke`.
-    """
+    """Send messages to a LangChain model; return its reply, or an awaitable of it if it has only `ainvoke`."""
     turns = [(_ROLES[message.author], message.text) for message in messages]
     asked = with_temperature(model, temperature)
     return asked.invoke(turns) if _has(model, "invoke") else asked.ainvoke(turns)

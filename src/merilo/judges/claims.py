@@ -323,9 +323,7 @@ def _missing(text: str, asked: str, passages: Sequence[Passage]) -> str:
 
 
 def _is_derived(value: Value, passages: Sequence[Passage]) -> bool:
-    """Return True for the sum or the difference of two values of a passage, the half or the double of one, and a
-    duration if a passage has two dates.
-    """
+    """Return True for a sum or difference of two values of a passage, half or double of one, a time between dates."""
     if isinstance(value, Date):
         return False
     of_passages = [[each for text, _ in passage for each in slots(text).values] for passage in passages]

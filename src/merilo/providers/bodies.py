@@ -398,9 +398,7 @@ class Bodies(ABC):
         return ReplyPath.TEXT if request.schema is None else self.path
 
     def learn(self, problem: EndpointProblem, request: Request, body: bytes) -> bool:
-        """Change the form after a request was rejected with this body; return True if it is worth sending again, once
-        if it is too long. See `Adaptations`.
-        """
+        """Change the form after a rejection; return True if the request is worth sending again. See `Adaptations`."""
         too_long = problem.too_long
         again = too_long and id(request) in self._shortened
         # the body differs if another request in flight has learnt the same in the meantime
