@@ -8,13 +8,12 @@ from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.providers.base import REPLY_LIMITS, Request, Usage
+from merilo.providers.base import REPLY_LIMITS, Reply, Request, Usage
 from merilo.providers.problems import PLAUSIBLE_CHARACTERS_PER_TOKEN, without_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from merilo.providers.base import Reply
     from merilo.providers.decision_request import DecisionQuestion
 
 LOOKED_AT: Final = 2_000

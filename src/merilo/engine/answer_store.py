@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import UsageError
-from merilo.judges.base import PACK_SIZE, is_bundling
+from merilo.judges.base import PACK_SIZE, BundlingJudge, Judge, is_bundling
 from merilo.judges.routed import Routed, part_for, parts_of
 from merilo.judging.digests import FRAME, digest_bytes, digest_digests, digest_json, digest_text, framed
 from merilo.judging.kinds.responses import Completion
@@ -21,16 +21,14 @@ from merilo.judging.registry import SPECIAL
 from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
 from merilo.judging.views import ALONE, Bundle
 from merilo.providers.base import Reply, ReplyPath
-from merilo.runs.records import Exchange
+from merilo.runs.records import Exchange, SavedReplies
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
     from merilo.engine.cache import VerdictCache
-    from merilo.judges.base import BundlingJudge, Judge
     from merilo.judging.ask import Answer, Group, Step
-    from merilo.runs.records import SavedReplies
     from merilo.runs.store import Store
 
     KnownAnswers = dict[bytes, Answer]

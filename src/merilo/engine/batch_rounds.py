@@ -28,10 +28,10 @@ from merilo.engine.rate_limits import FIRST, PRICED, RETRIES, TokenEstimator, as
 from merilo.engine.schedule import Batches, failure_of
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
 from merilo.judging.digests import digest_bytes, digest_of
-from merilo.providers.base import Reply, ReplyPath
-from merilo.providers.batch_apis import BatchLine, Intent, Uncertain, open_batches
+from merilo.providers.base import Connection, Provider, Reply, ReplyPath
+from merilo.providers.batch_apis import BatchLine, Intent, LineResult, OpenBatches, Uncertain, open_batches
 from merilo.providers.endpoint import WireAnswer
-from merilo.runs.batch_store import Line
+from merilo.runs.batch_store import Batch, BatchStore, Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from merilo.engine.dispatcher import Dispatcher
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
-    from merilo.providers.base import Connection, Provider
-    from merilo.providers.batch_apis import LineResult, OpenBatches
-    from merilo.runs.batch_store import Batch, BatchStore
 
 WINDOW: Final = 1_000
 """Number of samples whose questions are asked in the same rounds. It bounds memory, not the size of a batch."""

@@ -14,11 +14,11 @@ from enum import Enum
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from merilo.engine.amounts import charged_tokens, charged_tokens_of
+from merilo.engine.amounts import Settled, charged_tokens, charged_tokens_of
 from merilo.engine.rate_limits import PRICED
-from merilo.errors import Refused, Temporary, UsageError
+from merilo.errors import ProviderError, Refused, Temporary, UsageError
 from merilo.judges.routed import each_judge
-from merilo.providers.base import Usage
+from merilo.providers.base import Provider, Request, Usage
 from merilo.providers.problems import OK
 from merilo.runs.ledger import Balance, Charge, Ledger
 
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from merilo.engine.amounts import Settled
-    from merilo.errors import ProviderError
     from merilo.judges.base import Judge
-    from merilo.providers.base import Provider, Request
 
     Pricer = Callable[[Provider, Usage], float | None]
     """Returns the price of a usage at a provider, in USD; None if it is unknown."""

@@ -11,14 +11,13 @@ from merilo.engine.budget import Budget, Spending, own_price
 from merilo.engine.endpoint_queue import EndpointQueue
 from merilo.engine.progress import Traffic
 from merilo.engine.queue_owner import DRAIN_S, QueueOwner
-from merilo.engine.rate_limits import PendingRequest, RequestLimits, title_of
+from merilo.engine.rate_limits import Order, PendingRequest, ReplyListener, RequestLimits, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from merilo.engine.budget import Pricer
-    from merilo.engine.rate_limits import Order, ReplyListener
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
     from merilo.providers.base import Provider, Reply

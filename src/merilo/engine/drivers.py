@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 from merilo.engine.answer_store import bundle_of
 from merilo.engine.budget import UNPAID, own_price
 from merilo.engine.event_loop import call_after
-from merilo.engine.plan_run import next_step
+from merilo.engine.plan_run import PlanRun, next_step
 from merilo.errors import MeriloError, UsageError
 from merilo.judges.base import OutgoingRequest
 from merilo.judging.digests import digest_of
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import plan_of
-from merilo.providers.base import FREE_TEXT
+from merilo.providers.base import FREE_TEXT, Reply
 from merilo.providers.problems import excerpt
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from merilo.engine.answer_store import AnswerStore, KnownAnswers, WorkUnit
     from merilo.engine.budget import Pricer
     from merilo.engine.dispatcher import Dispatcher
-    from merilo.engine.plan_run import PlanRun
     from merilo.judging.ask import Answer, Step
-    from merilo.providers.base import Reply
     from merilo.runs.records import SavedReplies
 
     BatchSender = Callable[[Sequence[OutgoingRequest]], Iterable[tuple[int, Reply | Failure]]]

@@ -16,7 +16,7 @@ from merilo.judges.local.judge import LocalWork
 from merilo.judging.digests import digest_text
 from merilo.judging.questions import Pack
 from merilo.judging.reply_parsing import likely_reply
-from merilo.providers.base import Usage
+from merilo.providers.base import Provider, Usage
 from merilo.providers.decision_request import DecisionRequest
 from merilo.providers.decisions import DecisionEndpoint
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from merilo.engine.budget import Pricer
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
-    from merilo.providers.base import Provider
     from merilo.runs.directory import MeasuredUsage
 
     _Baskets = dict[tuple[int, bytes, int], list[WorkUnit]]

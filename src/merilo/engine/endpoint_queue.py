@@ -59,7 +59,7 @@ from merilo.errors import (
     Unreachable,
 )
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import ReplyPath
+from merilo.providers.base import Provider, Reply, ReplyPath
 from merilo.providers.decision_request import DecisionRequest
 from merilo.providers.problems import OVERLOADED
 from merilo.runs.database import MAX_UNREAD
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
     from merilo.engine.queue_owner import OpenConnection, QueueOwner
     from merilo.judges.base import OutgoingRequest
-    from merilo.providers.base import Provider, Reply
 
 _UNCOUNTED = Charge(None, 0, None, estimated=True)
 """The charge for a request that holds no text for a model, such as a question to a callable."""

@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
-from merilo.data.sample import PIPELINE_ERROR, UNREADABLE
+from merilo.data.sample import PIPELINE_ERROR, UNREADABLE, Sample
 from merilo.errors import MissingField
 from merilo.judging.ask import AskFailed
 from merilo.judging.kinds.responses import CompletionVerdict
 from merilo.judging.registry import ANSWERING
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Evidence, Failed, Score, Undefined, outcome_of, plan_of
+from merilo.metrics.base import Evidence, Failed, Metric, Outcome, Score, Undefined, outcome_of, plan_of
 from merilo.runs.outcomes import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from merilo.data.sample import Sample
     from merilo.judging.ask import Answer, Plan, Step
-    from merilo.metrics.base import Metric, Outcome
 
 _log = logging.getLogger("merilo")
 _ROUNDING = 1e-9

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
-from merilo.engine.rate_limits import asks_no_model, title_of
-from merilo.providers.base import AdaptingConnection
+from merilo.engine.rate_limits import RequestLimits, asks_no_model, title_of
+from merilo.providers.base import AdaptingConnection, Connection, Provider, Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from merilo.engine.amounts import Settled
     from merilo.engine.budget import Reached, Spending
-    from merilo.engine.rate_limits import RequestLimits
-    from merilo.providers.base import Connection, Provider, Reply, Request
 
 DEFAULT_TIMEOUT_S = 120.0
 """Seconds before a request is cancelled if its provider declares no timeout."""

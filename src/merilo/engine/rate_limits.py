@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from merilo.engine.amounts import max_reply_tokens, max_tokens_of, tokens_of
 from merilo.judging.json_types import as_object
-from merilo.providers.base import Usage
+from merilo.providers.base import Provider, Reply, Request, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from merilo.errors import RateLimited
     from merilo.judges.base import OutgoingRequest
     from merilo.judging.verdicts import Failure
-    from merilo.providers.base import Provider, Reply, Request
     from merilo.runs.ledger import Charge
 
 CONCURRENCY: Final = 16

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.errors import UsageError
 from merilo.judges.routed import is_deterministic
-from merilo.judging.ask import AskFailed, together
+from merilo.judging.ask import AskFailed, Plan, together
 from merilo.judging.registry import SPECIAL
-from merilo.metrics.base import Failed, Score, Undefined, outcome_of, plan_of
+from merilo.metrics.base import Failed, Metric, Outcome, Score, Undefined, outcome_of, plan_of
 from merilo.plugins import PUBLISHED, Group, plugin
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import JudgeRoles
-    from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric, Outcome
 
 STRIDE: Final = 1_000
 """Distance between the draw numbers of two draws of a plan; a plan may use draws below it."""

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from merilo.cancellation import Cancelled, cancelled_by
 from merilo.engine.budget import own_price
-from merilo.engine.drivers import drive_rounds
+from merilo.engine.drivers import AsyncDriver, WaitingPlan, drive_rounds
 from merilo.engine.plan_run import PlanRun
-from merilo.errors import ProviderDown, RateLimited, Refused, Temporary, UsageError
+from merilo.errors import ProviderDown, ProviderError, RateLimited, Refused, Temporary, UsageError
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Reply
+from merilo.providers.base import BatchProvider, Reply
 from merilo.providers.questions import ended, replies
 
 if TYPE_CHECKING:
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.engine.answer_store import AnswerStore, JudgeRoles
     from merilo.engine.budget import Pricer
-    from merilo.engine.drivers import AsyncDriver, WaitingPlan
-    from merilo.errors import ProviderError
     from merilo.judges.base import OutgoingRequest
     from merilo.metrics.base import Metric
-    from merilo.providers.base import BatchProvider
     from merilo.runs.outcomes import Result
 
 BLOCK = 8

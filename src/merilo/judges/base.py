@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard
 
-from merilo.judging.verdicts import DecisionVerdict
+from merilo.judging.verdicts import DecisionVerdict, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Pack, Question
-    from merilo.judging.verdicts import Failure
     from merilo.judging.views import View
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider, Reply, Request

@@ -23,7 +23,7 @@ from merilo.cancellation import check_cancelled
 from merilo.data.short_answers import taken_apart
 from merilo.errors import DataError
 from merilo.judges.copied import strip_question_echoes
-from merilo.judges.encoder.model import Encoder, Encodings, PairScore, PairScorer, Reader, Weights
+from merilo.judges.encoder.model import Encoded, Encoder, Encodings, PairScore, PairScorer, Part, Reader, Weights
 from merilo.judges.words import (
     WORDS_FILE,
     coverage,
@@ -37,8 +37,6 @@ from merilo.judges.words import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from merilo.judges.encoder.model import Encoded, Part
 
 
 # -- excerpts of long contexts ------------------------------------------------------------------------

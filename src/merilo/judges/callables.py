@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.cancellation import in_thread
 from merilo.errors import Permanent, ProviderError, RateLimited, Temporary
-from merilo.judges.base import JudgeDefaults, OutgoingRequest
+from merilo.judges.base import Conversation, JudgeDefaults, OutgoingRequest
 from merilo.judges.llm import LLMJudge
 from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS
-from merilo.providers.base import Message, Reply, ReplyPath, Usage
+from merilo.providers.base import Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import schema_in_words
 from merilo.providers.problems import count
 from merilo.providers.questions import (
@@ -38,9 +38,6 @@ from merilo.providers.questions import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.judges.base import Conversation
-    from merilo.judging.questions import Question
-    from merilo.providers.base import Request
 
 AskModel = Callable[[Any, "tuple[Message, ...]", "float | None"], Any]
 """Takes a model object, messages and a temperature (None: the model's own); returns the model's reply object."""

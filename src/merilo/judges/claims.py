@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.data.sentences import sentences
+from merilo.data.sentences import Piece, sentences
 from merilo.data.short_answers import affirms, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS, Date, Number, equal, has_value
 from merilo.judges.copied import OPPOSITES, Position, Slots, opposes, slots
@@ -22,7 +22,6 @@ from merilo.judges.words import stems, weight
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from merilo.data.sentences import Piece
 
 Value = Number | Date
 

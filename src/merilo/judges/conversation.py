@@ -10,20 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.judges.base import OutgoingRequest
+from merilo.judges.base import Conversation, OutgoingRequest
 from merilo.judging.json_extraction import TOO_LONG, complete_fields, has_answer
 from merilo.judging.reply_parsing import ParsedReply
-from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict
 from merilo.judging.views import MARKER, without_markers
-from merilo.providers.base import FREE_TEXT, Finish, Message, Reply
+from merilo.providers.base import FREE_TEXT, Finish, Message, Provider, Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.verdicts import Verdict
-    from merilo.providers.base import Provider, Request
 
 ENLARGED = 4
 ENLARGEMENTS = 2

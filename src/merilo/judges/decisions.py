@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.answer import judged
-from merilo.judges.base import JudgeDefaults, OutgoingRequest, Packing
+from merilo.judges.base import Conversation, JudgeDefaults, OutgoingRequest, Packing
 from merilo.judges.decision_forms import (
     FORMS,
     VERSION,
@@ -26,21 +26,18 @@ from merilo.judges.decision_forms import (
     wording_for,
 )
 from merilo.judging.kinds.responses import Statements
-from merilo.judging.questions import Pack
+from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.judging.views import Bundle, View, without_markers
 from merilo.providers.base import Message, Reply
-from merilo.providers.decision_request import DecisionQuestion, DecisionRequest, answered_in, answers_in
+from merilo.providers.decision_request import DecisionQuestion, DecisionRequest, Option, answered_in, answers_in
 from merilo.providers.questions import answer_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.questions import Question
-    from merilo.providers.decision_request import Option
     from merilo.providers.decisions import DecisionEndpoint, DecisionSizes
 
     Options = tuple[float, ...]

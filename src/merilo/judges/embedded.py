@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sentences import SPLITTER_ID
 from merilo.errors import UsageError
-from merilo.judges.base import JudgeDefaults, OutgoingRequest, embedded_agreement, weak_kinds
+from merilo.judges.base import Conversation, JudgeDefaults, OutgoingRequest, embedded_agreement, weak_kinds
 from merilo.judges.words import NAME, is_english, split_english
 from merilo.judging.kinds.contexts import Relevance, Sufficiency, Support, Usefulness
 from merilo.judging.kinds.measured import Embeddings, Similarities
@@ -30,7 +30,6 @@ from merilo.providers.questions import QuestionRequest, answer_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.judges.base import Conversation
     from merilo.providers.base import Provider
 
 _ANSWERS: Final[frozenset[type[Question[Any]]]] = frozenset(

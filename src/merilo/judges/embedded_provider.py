@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from merilo.cancellation import check_cancelled
 from merilo.data.answer import one_form
 from merilo.data.history import ASSISTANT, USER
-from merilo.data.sentences import judged_sentences, pieces, sentences, unnumbered
+from merilo.data.sentences import Piece, judged_sentences, pieces, sentences, unnumbered
 from merilo.data.short_answers import affirms, is_yes_or_no, stated, taken_apart
 from merilo.data.values import FUNCTION_WORDS
-from merilo.judges.blended import BlendedModel, CannotJudge, Excerpt, excerpts
+from merilo.judges.blended import BlendedModel, CannotJudge, ContextResult, Excerpt, excerpts
 from merilo.judges.claims import P_ABSENT, Finding, judge_claim, judge_sufficiency
 from merilo.judges.copied import P_COPIED, Position, claims, copied_from, noncommittal, quoted
 from merilo.judges.encoder.model import Embedder
@@ -52,9 +52,7 @@ from merilo.providers.questions import FreeProvider, answer_batch, answer_text, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from merilo.data.sentences import Piece
     from merilo.errors import ProviderError
-    from merilo.judges.blended import ContextResult
     from merilo.judging.questions import Question
     from merilo.providers.base import Reply, Request
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from merilo.data.sentences import judged_sentences
 from merilo.errors import RubricError, UsageError
-from merilo.judges.base import JudgeDefaults, OutgoingRequest, Packing
+from merilo.judges.base import Conversation, JudgeDefaults, OutgoingRequest, Packing
 from merilo.judges.conversation import ReasoningLimit, TurnResult, read_answers, side_by_side, turn
 from merilo.judging import rubric
 from merilo.judging.json_extraction import MAX_REPLY_CHARACTERS
@@ -26,18 +26,15 @@ from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import ReplySchema, schema_of
 from merilo.judging.reply_parsing import AskedForm, ParsedReply, read_pack, read_reply, schema_for
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, TruncatedText, Usage
-from merilo.providers.openai import EmbeddingsRequest
+from merilo.providers.base import Finish, Message, Provider, Reply, ReplyPath, Request, TruncatedText, Usage
+from merilo.providers.openai import EmbeddingsRequest, OpenAIEmbeddingsProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
     from merilo.judging.reply_fields import SentencesOfContexts
     from merilo.judging.rubric import Rubric, SharedPrefix
-    from merilo.providers.base import Provider
-    from merilo.providers.openai import OpenAIEmbeddingsProvider
 
 _VERSION = 4
 """Part of the fingerprint: raised when the text of re-asks or the parsing of replies changes."""

@@ -18,15 +18,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.errors import UsageError
-from merilo.judges.base import JudgeDefaults
+from merilo.judges.base import Conversation, Judge, JudgeDefaults, JudgeLike
 from merilo.judging.json_types import as_object
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from merilo.judges.base import Conversation, Judge, JudgeLike
 
     Kinds = frozenset[type[Question[Any]]]
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merilo.errors import UsageError
-from merilo.judges.base import JudgeDefaults
+from merilo.judges.base import Conversation, JudgeDefaults
 from merilo.judging.digests import digest_of
-from merilo.judging.json_types import as_list, as_object, loaded
+from merilo.judging.json_types import Json, as_list, as_object, loaded
 from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import ALL_KINDS, KINDS
 from merilo.judging.verdicts import Failure, FailureKind, Verdict
@@ -33,9 +33,7 @@ from merilo.providers.questions import Given, qualified_name, verdict_given
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.json_types import Json
 
 
 QuestionType = type[Question[Any]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
-from merilo.judges.routed import INSTRUMENTS, NamedSpec, Server, named_spec, routed_of, routing_in
+from merilo.judges.routed import INSTRUMENTS, NamedSpec, Routing, Server, named_spec, routed_of, routing_in
 from merilo.judging.kinds.measured import Embeddings, Similarities
 from merilo.judging.registry import KINDS
 from merilo.plugins import OWN_PACKAGE, Group, names_file, object_in_file, plugin, plugins
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from merilo.judges.base import Judge, JudgeLike
-    from merilo.judges.routed import Routing
     from merilo.judging.questions import Question
     from merilo.providers.base import Provider
     from merilo.providers.openai import OpenAIProvider

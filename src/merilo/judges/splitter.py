@@ -20,8 +20,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from merilo.errors import Permanent, ProviderDown, Temporary
-from merilo.judges.base import JudgeDefaults, OutgoingRequest
-from merilo.judging.json_types import as_list, as_object, loaded
+from merilo.judges.base import Conversation, JudgeDefaults, OutgoingRequest
+from merilo.judging.json_types import Json, as_list, as_object, loaded
 from merilo.judging.kinds.measured import Sentences, TextsVerdict
 from merilo.judging.questions import Pack, Question
 from merilo.judging.verdicts import Failure, FailureKind
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncGenerator, Mapping
 
-    from merilo.judges.base import Conversation
     from merilo.judging.ask import Answer
-    from merilo.judging.json_types import Json
 
 PACKAGE = "pysbd"
 TIMEOUT_S = 5.0

@@ -11,18 +11,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.json_types import as_list, as_object
-from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.judging.json_types import Json, as_list, as_object
+from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import DROPPED, LIMIT, Bodies, dropped, json_text, limit, structured
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
-from merilo.providers.problems import count, text_in
+from merilo.providers.problems import Received, count, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.judging.json_types import Json
-    from merilo.providers.base import Message, Request
-    from merilo.providers.problems import Received
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 _CACHE_CONTROL: Final = "cache_control"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 from urllib.parse import quote
 
 from merilo.errors import Permanent, ProviderDown, UsageError
-from merilo.judging.json_types import as_list, as_object, loaded
+from merilo.judging.json_types import Json, as_list, as_object, loaded
 from merilo.providers.bodies import json_bytes, json_text
 from merilo.providers.openai import OpenAIProvider
 from merilo.providers.problems import excerpt, message_in
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
     from pathlib import Path
 
-    from merilo.judging.json_types import Json
     from merilo.providers.base import Connection, Provider
     from merilo.providers.endpoint import ChatConnection, WireAnswer
 

@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
-from merilo.errors import Permanent, ProviderDown, Temporary, UsageError
-from merilo.judging.json_types import as_list
-from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.errors import Permanent, ProviderDown, ProviderError, Temporary, UsageError
+from merilo.judging.json_types import Json, as_list
+from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import LIMIT, SYSTEM, Bodies, dropped, folded, json_text, limit, structured, with_extra
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, text_in
@@ -23,9 +23,6 @@ from merilo.providers.problems import OK, count, error_of, json_object, message_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.errors import ProviderError
-    from merilo.judging.json_types import Json
-    from merilo.providers.base import Message, Request
     from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
 
 _DOMAINS: Final = {"cn-": ".amazonaws.com.cn", "eusc-": ".amazonaws.eu"}

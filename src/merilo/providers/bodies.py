@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_object
-from merilo.providers.base import Message, ReplyPath
+from merilo.providers.base import Message, ReplyPath, Request
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
-    from merilo.providers.base import Request
     from merilo.providers.problems import EndpointProblem
 
 DROPPED: Final = "dropped"

@@ -13,15 +13,13 @@ from enum import StrEnum
 from math import fsum, isnan
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
-from merilo.judging.json_types import as_list, compact, loaded
+from merilo.judging.json_types import Json, as_list, compact, loaded
 from merilo.judging.verdicts import Failure, FailureKind
 from merilo.providers.base import Request
 from merilo.providers.problems import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from merilo.judging.json_types import Json
 
 
 class AnswerType(StrEnum):

@@ -12,21 +12,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from merilo.errors import Permanent, ProviderDown, TooLarge
+from merilo.errors import Permanent, ProviderDown, ProviderError, TooLarge
 from merilo.judging.json_types import as_list, loaded
-from merilo.providers.base import Reply, Usage
+from merilo.providers.base import Reply, Request, Usage
 from merilo.providers.bodies import Bodies, Form, Step, json_bytes, json_text, with_extra
-from merilo.providers.decision_request import AnswerType, DecisionRequest, answers_text
+from merilo.providers.decision_request import AnswerType, DecisionQuestion, DecisionRequest, answers_text
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
-from merilo.providers.problems import count, error_of, excerpt, json_object
+from merilo.providers.problems import EndpointAddress, EndpointProblem, Received, count, error_of, excerpt, json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.errors import ProviderError
-    from merilo.providers.base import Request
-    from merilo.providers.decision_request import DecisionQuestion
-    from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
 
 _MODEL: Final = "model"
 """The key of the model that answered among a connection's adaptations."""

@@ -17,8 +17,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
-from merilo.errors import Permanent, ProviderDown, Temporary, TimedOut, Unreachable, UsageError
-from merilo.providers.base import ReplyPath
+from merilo.errors import Permanent, ProviderDown, ProviderError, Temporary, TimedOut, Unreachable, UsageError
+from merilo.providers.base import Connection, Reply, ReplyPath, Request, Usage
 from merilo.providers.problems import (
     INCREASE_CONTEXT,
     EndpointAddress,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientSession
 
-    from merilo.errors import ProviderError
-    from merilo.providers.base import Connection, Reply, Request, Usage
     from merilo.providers.bodies import Bodies
     from merilo.providers.problems import EndpointProblem
     from merilo.providers.secrets import KeySource

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from merilo.errors import UsageError
-from merilo.judging.json_types import as_list
-from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.judging.json_types import Json, as_list
+from merilo.providers.base import Finish, Message, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import (
     DROPPED,
     LIMIT,
@@ -29,14 +29,10 @@ from merilo.providers.bodies import (
     with_extra,
 )
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire, url_in
-from merilo.providers.problems import count, json_object, unusable
+from merilo.providers.problems import Received, count, json_object, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from merilo.judging.json_types import Json
-    from merilo.providers.base import Message, Request
-    from merilo.providers.problems import Received
 
     ThinkingSteps = tuple[Mapping[str, object] | None, ...]
 

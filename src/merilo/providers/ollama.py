@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, UsageError
-from merilo.judging.json_types import as_list
-from merilo.providers.base import Finish, Reply, ReplyPath, Usage
+from merilo.judging.json_types import Json, as_list
+from merilo.providers.base import Finish, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import DROPPED, LIMIT, SYSTEM, Bodies, dropped, structured, with_extra
 from merilo.providers.endpoint import ChatConnection, Endpoint, Service, Wire
 from merilo.providers.problems import OK, count, error_of, json_object, message_in, problem_in, text_in, unusable
@@ -23,8 +23,6 @@ from merilo.providers.problems import OK, count, error_of, json_object, message_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.judging.json_types import Json
-    from merilo.providers.base import Request
     from merilo.providers.problems import EndpointAddress, EndpointProblem, Received
 
 OLLAMA_URL: Final = "http://localhost:11434"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote
 
 from merilo.errors import Permanent, Temporary, UsageError
-from merilo.judging.json_types import as_list, as_object
+from merilo.judging.json_types import Json, as_list, as_object
 from merilo.judging.kinds.measured import MatrixVerdict
 from merilo.providers.base import REPLY_LIMITS, Connection, Finish, Reply, ReplyPath, Request, Usage
 from merilo.providers.bodies import (
@@ -45,14 +45,12 @@ from merilo.providers.problems import (
     problem_in,
     unusable,
 )
-from merilo.providers.secrets import resolved_body
+from merilo.providers.secrets import KeySource, resolved_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from merilo.judging.json_types import Json
     from merilo.providers.problems import Received
-    from merilo.providers.secrets import KeySource
 
 _OLLAMA = "fp_ollama"
 """The `system_fingerprint` in the replies of Ollama."""

@@ -16,14 +16,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from merilo.errors import Permanent, ProviderDown, ProviderError, RateLimited, Refused, Temporary
-from merilo.judging.json_types import as_list, as_object, loaded
-from merilo.providers.base import Reply
+from merilo.judging.json_types import Json, as_list, as_object, loaded
+from merilo.providers.base import Finish, Reply, ReplyPath, Request, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from merilo.judging.json_types import Json
-    from merilo.providers.base import Finish, ReplyPath, Request, Usage
 
 OK = 200
 SERVER_ERRORS = 500

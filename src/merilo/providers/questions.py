@@ -23,7 +23,7 @@ from merilo.errors import Permanent, ProviderError
 from merilo.judging.json_types import as_mapping
 from merilo.judging.kinds.measured import MatrixVerdict, matrix_from
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, probability_of
-from merilo.providers.base import Connection, Message, Reply, ReplyPath, Request, Usage
+from merilo.providers.base import BatchProvider, Connection, Message, Reply, ReplyPath, Request, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Container, Generator, Iterator, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.providers.base import BatchProvider
 
     Result = Reply | ProviderError
     Posted = tuple[Request, asyncio.Future[Reply]]

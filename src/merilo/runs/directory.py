@@ -37,15 +37,13 @@ from merilo.runs.files import (
     write_file,
 )
 from merilo.runs.ledger import Balance, Ledger
-from merilo.runs.manifest import read_manifest, read_summary
+from merilo.runs.manifest import Manifest, read_manifest, read_summary
 from merilo.runs.seal import inspect_seal
 from merilo.runs.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from os import PathLike
-
-    from merilo.runs.manifest import Manifest
 
     Judges = Mapping[str, Mapping[str, object]]
 

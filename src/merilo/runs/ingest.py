@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from merilo.data.check import cut
-from merilo.data.measures import KNOWN, measure_columns, number_in
+from merilo.data.measures import KNOWN, MeasureColumn, measure_columns, number_in
 from merilo.data.problem_report import grouped_messages, unread_columns
 from merilo.data.sample import FIELDS, BadRecord, Columns, Fingerprint, matching_id, with_identified_language
 from merilo.errors import DataError, Problem, UsageError
@@ -20,7 +20,6 @@ from merilo.runs.run_metrics import Unread
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.data.measures import MeasureColumn
     from merilo.data.sample import Dataset, Sample
     from merilo.runs.shards import Shard
     from merilo.runs.store import Store

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from merilo.judging.json_types import compact
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import Failure, later_fields, per_type
+from merilo.judging.verdicts import Failure, Verdict, later_fields, per_type
 from merilo.runs.database import MAX_VALUE
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Reply
 _USUAL: Final = {"role": "judge", "draw": 0, "language": "en"}
 """The defaults of the fields that every question has, which are not stored."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from merilo.judging.digests import TEXTS
 from merilo.judging.json_types import compact
-from merilo.judging.verdicts import Failure
+from merilo.judging.verdicts import Failure, Verdict
 from merilo.runs import records
 from merilo.runs.database import (
     COMMIT_ROWS,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Reply
     from merilo.runs.outcomes import OutcomeRecord
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from merilo.data.config_files import MAX_BYTES
 from merilo.data.language import OTHER_SCRIPTS, identify_language
 from merilo.data.sentences import SPLITTER_ID, sentences
-from merilo.errors import ProviderDown, UsageError
-from merilo.judges.base import JudgeDefaults, OutgoingRequest
+from merilo.errors import ProviderDown, ProviderError, UsageError
+from merilo.judges.base import Conversation, JudgeDefaults, OutgoingRequest
 from merilo.judges.embedded import EmbeddedJudge
 from merilo.judges.embedded_provider import EmbeddedProvider
-from merilo.judges.local.card import builtin_cards, forbids_commercial_use
-from merilo.judges.local.find import digests, find_model
+from merilo.judges.local.card import Card, builtin_cards, forbids_commercial_use
+from merilo.judges.local.find import FoundModel, digests, find_model
 from merilo.judges.local.model import MISSING, ModelSession, PairScore, PairScorer, PairTokens, Unscored
 from merilo.judges.words import is_english, split_english
 from merilo.judging.json_types import as_object
@@ -43,20 +43,14 @@ from merilo.judging.kinds.contexts import (
 from merilo.judging.kinds.measured import MatrixVerdict, Similarities
 from merilo.judging.kinds.responses import Addresses, AddressesVerdict, Noncommittal, Statements
 from merilo.judging.questions import Pack, Question
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.providers.questions import FreeProvider, QuestionRequest, answer_batch, answer_of, answer_text, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
-    from merilo.errors import ProviderError
-    from merilo.judges.base import Conversation
-    from merilo.judges.local.card import Card
-    from merilo.judges.local.find import FoundModel
     from merilo.judges.local.model import KindScorer, Window
-    from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
     from merilo.providers.base import Provider, Reply, Request
 
 

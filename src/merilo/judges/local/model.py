@@ -19,7 +19,7 @@ from merilo.bounded_cache import BoundedCache
 from merilo.cancellation import check_cancelled
 from merilo.errors import UsageError
 from merilo.judges.encoder.model import open_session
-from merilo.judges.local.card import filled
+from merilo.judges.local.card import Card, Input, Output, Windows, filled
 from merilo.judging.verdicts import Failure, FailureKind
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-    from merilo.judges.local.card import Card, Input, Output, Windows
 
 MISSING: Final = "local judges need the package tokenizers; install it: pip install 'merilo[local]'"
 _MAX_FILE_BYTES: Final = 200_000_000
