@@ -214,9 +214,6 @@ def test_what_a_cache_holds_is_counted_by_judge_and_kind(cache: VerdictCache, pa
     ]
     assert found.verdicts == 4
     assert found.size_bytes > 0
-    assert found.oldest is not None
-    assert found.newest is not None
-    assert found.oldest <= found.newest
 
 
 def test_pruning_takes_what_was_named(cache: VerdictCache, path: Path) -> None:

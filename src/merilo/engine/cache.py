@@ -184,16 +184,6 @@ class Contents:
         """Total number of verdicts."""
         return sum(share.verdicts for share in self.shares)
 
-    @property
-    def oldest(self) -> int | None:
-        """Time when the first verdict was stored, in seconds since 1970; None if the cache is empty."""
-        return min((share.oldest for share in self.shares), default=None)
-
-    @property
-    def newest(self) -> int | None:
-        """Time when the last verdict was stored, in seconds since 1970; None if the cache is empty."""
-        return max((share.newest for share in self.shares), default=None)
-
 
 @dataclass(frozen=True, slots=True)
 class Pruned:

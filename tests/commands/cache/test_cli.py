@@ -37,35 +37,27 @@ def test_info_says_where_and_what(here: Here) -> None:
     assert lines[1].startswith("3 verdicts, ")
     assert lines[3].split() == ["judge", "question", "verdicts", "oldest", "newest"]
     assert lines[4].split()[:3] == ["scripted:script.jsonl", "relevance", "3"]
-    found = here.json("runs", "cache")
-    assert found["verdicts"] == 3
-    assert found["bytes"] == (here.path / "cache.sqlite").stat().st_size
-    assert found["judges"] == [
-        {
-            "judge": "scripted:script.jsonl",
-            "kind": "relevance",
-            "verdicts": 3,
-            "oldest": found["oldest"],
-            "newest": found["newest"],
-        }
-    ]
-    assert found["oldest"].endswith("Z")
+
+
+def verdicts(here: Here) -> str:
+    """Return the amount that the command shows."""
+    return here.merilo("runs", "cache").stdout.splitlines()[1].partition(",")[0]
 
 
 def test_prune_by_age(here: Here) -> None:
     """Only what was stored longer ago goes, counted in hours, days or weeks."""
     age(here, 3 * 86_400, 1)
-    assert here.json("runs", "cache", "--older-than", "1w") == {"verdicts": 0, "freed_bytes": 0, "left": 3}
+    kept = here.merilo("runs", "cache", "--older-than", "1w")
+    assert kept.stdout == "Removed 0 verdicts and freed 0 bytes; 3 verdicts left.\n"
     pruned = here.merilo("runs", "cache", "--older-than", "71h")
     assert pruned.stdout == "Removed 1 verdict and freed 0 bytes; 2 verdicts left.\n"
-    assert here.json("runs", "cache")["verdicts"] == 2
+    assert verdicts(here) == "2 verdicts"
 
 
 def test_prune_all(here: Here) -> None:
     """Everything goes, and the next run asks again."""
-    assert here.json("runs", "cache", "--all")["verdicts"] == 3
-    found = here.json("runs", "cache")
-    assert (found["verdicts"], found["judges"]) == (0, [])
+    assert here.merilo("runs", "cache", "--all").stdout.startswith("Removed 3 verdicts")
+    assert verdicts(here) == "0 verdicts"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +73,7 @@ def test_prune_wants_to_know_what(here: Here, arguments: tuple[str, ...], messag
     refused = here.merilo("runs", "cache", *arguments)
     assert refused.returncode == 2
     assert message in refused.stderr
-    assert here.json("runs", "cache")["verdicts"] == 3
+    assert verdicts(here) == "3 verdicts"
 
 
 def test_a_foreign_file_is_left_alone(here: Here) -> None:

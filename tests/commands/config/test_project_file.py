@@ -369,10 +369,10 @@ def test_a_key_from_the_command_line_does_not_go_to_the_address_of_the_file(here
 def test_the_settings_are_shown_with_their_source(here: Here) -> None:
     """`merilo runs config` names each value and its source; --no-config ignores the file."""
     written(here, "judge = 'embedded'\nmetrics = 'context_relevance'\n[mapping]\nwho = 'user_input'\n")
-    _, printed, _ = run(here, "runs", "config", "--json")
-    rows = {row["option"]: row for row in json.loads(printed)["settings"]}
-    assert (rows["judge"]["value"], rows["judge"]["from"]) == ("embedded", "merilo.toml")
-    assert (rows["limits.concurrency"]["value"], rows["limits.concurrency"]["from"]) == (None, "default")
+    _, printed, _ = run(here, "runs", "config")
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["judge", "embedded", "merilo.toml"] in rows
+    assert ["limits.concurrency", "-", "default"] in rows
     here.write("data.jsonl", [{**ROWS[0], "who": "Who is it?"}])
     _, printed, errors = run(here, "run", "data.jsonl", "--json")
     assert "Settings from merilo.toml: judge, metrics, mapping" in errors

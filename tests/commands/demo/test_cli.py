@@ -37,11 +37,10 @@ def test_recorded_verdicts_are_those_of_the_judge(demo: Demo, tmp_path: Path) ->
 def test_the_commands_that_it_names_work(demo: Demo, here: Here) -> None:
     """The commands of the last lines work as typed, on the data of the demo."""
     demo.copied(here.path / "a place")
-    commands = re.findall(r"merilo report .*|merilo run answers.csv|merilo demo --full", demo.text)
-    assert len(commands) == 3
+    commands = re.findall(r"merilo report .*|merilo run answers.csv", demo.text)
+    assert len(commands) == 2
     report = shlex.split(commands[0])
     assert here.merilo(*report[1:]).returncode == 0
-    assert here.merilo("demo", "--help").stdout.count("--full") >= 1
 
 
 def test_a_second_time_gives_the_same_text(demo: Demo, here: Here) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merilo.commands.command import Command, Json, Section
+from merilo.commands.command import Command, Section
 from merilo.errors import UsageError
-from merilo.results.records import picked
 
 if TYPE_CHECKING:
-    from merilo.engine.cache import Contents, JudgeEntryCount
+    from merilo.engine.cache import Contents
     from merilo.rendering.page import Page
 
 HELP = """Show the location and size of the verdict cache, and the number of verdicts by judge; or remove some.
@@ -38,19 +37,18 @@ def cache(
         str | None, typer.Option(metavar="AGE", help="Remove verdicts older than this, such as 36h, 90d or 12w.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Remove every verdict.")] = False,
-    json: Json = False,
 ) -> None:
     """Show the cache, or remove the chosen verdicts."""
     from merilo.engine.cache import contents, default_path
     from merilo.engine.cache import prune as prune_file
     from merilo.numbers import count, size_text
-    from merilo.rendering.page import page_width, print_result, tell, write
+    from merilo.rendering.page import page_width, show, tell, write
 
     if every and older_than is not None:
         raise UsageError("Choose --older-than AGE or --all.")
     if not every and older_than is None:
         found = contents(default_path())
-        print_result(_record(found) if json else _page(found, page_width()))
+        show(_page(found, page_width()))
         return
     before = None
     if older_than is not None:
@@ -60,21 +58,8 @@ def cache(
     pruned = prune_file(default_path(), before=before)
     for notice in pruned.notices:
         tell(notice)
-    if json:
-        print_result(picked(pruned, "verdicts freed_bytes left"))
-    else:
-        gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
-        write(f"Removed {gone} and freed {size_text(pruned.freed_bytes)}; {left} left.\n")
-
-
-def _record(found: Contents) -> dict[str, Any]:  # Any: JSON
-    return {
-        "path": str(found.path),
-        "bytes": found.size_bytes,
-        "verdicts": found.verdicts,
-        **_times(found),
-        "judges": [{**picked(share, "judge kind verdicts"), **_times(share)} for share in found.shares],
-    }
+    gone, left = count(pruned.verdicts, "verdict"), count(pruned.left, "verdict")
+    write(f"Removed {gone} and freed {size_text(pruned.freed_bytes)}; {left} left.\n")
 
 
 def _page(found: Contents, width: int) -> Page:
@@ -95,20 +80,12 @@ def _page(found: Contents, width: int) -> Page:
     return page
 
 
-def _times(found: Contents | JudgeEntryCount) -> dict[str, str | None]:
-    named = {"oldest": found.oldest, "newest": found.newest}
-    return {
-        name: None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-        for name, seconds in named.items()
-    }
-
-
 COMMAND = Command(
     name="runs cache",
     section=Section.MAINTAIN,
     summary="Show the verdict cache, or remove verdicts.",
     help=HELP,
     call=cache,
-    options="--older-than --all --json",
+    options="--older-than --all",
     examples=EXAMPLES,
 )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 HELP = """Show a whole evaluation in seconds: answers, a worse retriever, a check by annotators, a build that stops.
 
 The data is real, the judge is on this machine. The answers are judged now. The verdicts on the retrievers were recorded
-and are used if they are those of this judge; --full judges everything. Data and runs are left in the directory of
---out. A second time gives the same text.
+and are used if they are those of this judge. Data and runs are left in the directory of --out. A second time gives the
+same text.
 """
 BASE, CHANGED, ANSWERS = "bm25", "overlap", "answers"
 DATA: Final = {
@@ -40,26 +40,15 @@ _MAX_DROP: Final = 0.05
 
 def demo(
     out: Annotated[str, typer.Option(metavar="DIR", help="Where data and runs go.")] = "merilo-demo",
-    full: Annotated[bool, typer.Option("--full", help="Judge everything, and print all tables.")] = False,
 ) -> None:
     """Run and show the demonstration."""
     from merilo.commands.demo.text import demo_page
     from merilo.rendering.page import page_width, show
 
-    directory = Path(out)
-    story = _story(directory, full=full)
-    width = page_width()
-    show(demo_page(story, width))
-    if full:
-        from merilo.commands.compare.text import comparison_page
-        from merilo.commands.show.summary import run_page
-
-        for name in (ANSWERS, BASE, CHANGED):
-            show(run_page(story.runs[name], width, full=True))
-        show(comparison_page(story.corrected, width))
+    show(demo_page(_story(Path(out)), page_width()))
 
 
-def _story(out: Path, *, full: bool) -> Story:
+def _story(out: Path) -> Story:
     import lzma
 
     from merilo.commands.calibrate.run import label_agreement
@@ -70,14 +59,12 @@ def _story(out: Path, *, full: bool) -> Story:
     from merilo.commands.gate.suite import suite_from
     from merilo.commands.label.run import label_run
 
-    cache: Path | bool = False
-    if not full:  # as a verdict cache, whose keys contain the judge: another judge finds nothing
-        cache = out / "data" / "verdicts.sqlite"
-        if not cache.exists():
-            _copied(cache, lzma.decompress(_example(RECORDED)))
-    answers = _evaluated(_data(out, ANSWERS, most=None if full else _ANSWERS), out / ANSWERS, None, cache=False)
-    metrics = None if full else METRICS
-    base, changed = (_evaluated(_data(out, name), out / name, metrics, cache=cache) for name in (BASE, CHANGED))
+    # As a verdict cache, whose keys contain the judge: another judge finds nothing.
+    cache = out / "data" / "verdicts.sqlite"
+    if not cache.exists():
+        _copied(cache, lzma.decompress(_example(RECORDED)))
+    answers = _evaluated(_data(out, ANSWERS, most=_ANSWERS), out / ANSWERS, None, cache=False)
+    base, changed = (_evaluated(_data(out, name), out / name, METRICS, cache=cache) for name in (BASE, CHANGED))
     alone = compare_runs([base, changed], ComparisonRequest(judge_only=True))
     tasks = out / "data" / "labels.jsonl"
     if not tasks.exists():
@@ -162,5 +149,5 @@ COMMAND = Command(
     summary="See merilo work, in seconds.",
     help=HELP,
     call=demo,
-    options="--full --out",
+    options="--out",
 )

@@ -58,7 +58,7 @@ def demo_page(story: Story, width: int) -> Page:
     base, run = (str(side.run.path) for side in story.corrected.sides)
     page.blank()
     page.line(f"Look     {command('report', base, run)}")
-    page.line(f"Yours    {command('run', 'answers.csv')}      All of it   {command('demo', '--full')}")
+    page.line(f"Yours    {command('run', 'answers.csv')}")
     return page
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Json, Section
+from merilo.commands.command import Command, Section
 
 HELP = """Export a run as a table, one row per sample: fields, fault, metadata, and the score and status of each metric.
 Export three runs or more as a table with one row per run: means, differences from the best, measures (.csv or .tex).
@@ -34,16 +34,15 @@ def export(
             show_default=False,
         ),
     ],
-    json: Json = False,
 ) -> None:
     """Export a run, or several in one table."""
-    from merilo.commands.export.run import export_page, export_record, export_run, export_runs
+    from merilo.commands.export.run import export_page, export_run, export_runs
     from merilo.commands.verify.recomputed import spot_checked
-    from merilo.rendering.page import page_width, print_result
+    from merilo.rendering.page import page_width, show
 
     own = spot_checked(runs)
     table = export_run(own[0], out) if len(own) == 1 else export_runs(own, out)
-    print_result(export_record(table) if json else export_page(table, page_width()))
+    show(export_page(table, page_width()))
 
 
 COMMAND = Command(
@@ -52,6 +51,6 @@ COMMAND = Command(
     summary="Export a run as a table.",
     help=HELP,
     call=export,
-    options="--out --json",
+    options="--out",
     examples=EXAMPLES,
 )

@@ -23,7 +23,6 @@ from merilo.lazy import optional_module
 from merilo.numbers import count
 from merilo.rendering.frames import Kind, SampleTable, cell_text
 from merilo.rendering.page import Page
-from merilo.results.records import picked
 from merilo.runs.files import staged, writing
 from merilo.runs.run import opened
 from merilo.version import version
@@ -202,11 +201,6 @@ FORMATS: Final = {
     ".otlp.jsonl": write_evaluations,
 }
 """Ending of the file name → function that writes the table to a binary file."""
-
-
-def export_record(found: Export) -> dict[str, Any]:  # Any: JSON
-    """Return what was written as a JSON-able object."""
-    return {"file": str(found.path), **picked(found, "samples columns complete")}
 
 
 def export_page(found: Export, width: int) -> Page:

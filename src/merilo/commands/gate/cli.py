@@ -184,7 +184,6 @@ COMMAND = Command(
     summary="Check a run: pass, fail or cannot tell.",
     help=HELP,
     call=gate,
-    options="--min --max --baseline --max-drop --suite --first-run --cannot-tell --cluster --across-data --junit "
-    "--markdown --json",
+    options="--min --max --baseline --max-drop --suite --first-run --cannot-tell --cluster --junit --markdown --json",
     examples=EXAMPLES,
 )

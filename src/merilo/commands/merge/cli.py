@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, Json, Section
+from merilo.commands.command import Command, Section
 
 HELP = """Merge the runs over all shards of a data set into one run.
 
@@ -36,18 +36,17 @@ def merge(
             show_default=False,
         ),
     ],
-    json: Json = False,
 ) -> None:
     """Merge shards and print the summary of the merged run."""
     from merilo.commands.merge.run import merge_runs
-    from merilo.commands.show.summary import record_of, run_page
+    from merilo.commands.show.summary import run_page
     from merilo.numbers import count
-    from merilo.rendering.page import page_width, print_result, tell
+    from merilo.rendering.page import page_width, show, tell
     from merilo.runs.run import Run
 
     found = merge_runs(runs, out)
     labelled = sum(Run.open(each).labels is not None for each in runs)
-    print_result(record_of(found) if json else run_page(found, page_width()))
+    show(run_page(found, page_width()))
     if labelled:
         tell(
             f"{count(labelled, 'shard')} had human labels, which were left out: they were sampled from one "
@@ -61,6 +60,6 @@ COMMAND = Command(
     summary="Make one run of shards.",
     help=HELP,
     call=merge,
-    options="--out --json",
+    options="--out",
     examples=EXAMPLES,
 )

@@ -99,6 +99,6 @@ COMMAND = Command(
     summary="Write test questions about your documents.",
     help=HELP,
     call=questions,
-    options="--judge --base-url --number --without --plan --max-cost --out --json",
+    options="--judge --number --without --plan --max-cost --out --json",
     examples=EXAMPLES,
 )
