@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from merilo.data.history import shown_history
 from merilo.data.sanitize import clean
-from merilo.data.short_answers import taken_apart
-from merilo.judging.kinds.contexts import Support
 from merilo.judging.verdicts import DecisionVerdict, Failure, is_not_judged, listed
 from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
 from merilo.metrics.text import FOREIGN
@@ -18,7 +16,6 @@ from merilo.rendering.own_words import explain
 from merilo.rendering.page import Page, Span, Tone, cut, wrap
 from merilo.results.faults import FAULTS, PLACES, sample_fault
 from merilo.results.means import WeakMarks, counts_text
-from merilo.results.sample_detail import bare, named_texts, rubric_name
 from merilo.short_repr import short_screen
 
 if TYPE_CHECKING:
@@ -29,11 +26,11 @@ if TYPE_CHECKING:
     from merilo.judging.verdicts import Verdict
     from merilo.metrics.base import Evidence, Outcome
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
-    from merilo.runs.records import StoredQuestion
     from merilo.runs.run import SampleResult
 
 _COLUMN = 15
 _WIDTH = 80
+_REPLY_CHARS = 20_000
 MARK = ">"
 
 
@@ -158,88 +155,30 @@ def _said(page: Page, answers: Sequence[Remark], people: Sequence[HumanVerdict],
 # -- questions and replies ----------------------------------------------------------------------------
 
 
+def asked_of(case: SampleDetail) -> list[tuple[str, str, str, list[str]]]:
+    """Return each question of the judge: its kind, what it is about, the answer, and the raw replies as JSON."""
+    found: list[tuple[str, str, str, list[str]]] = []
+    for asked in case.asked:
+        index = case.context_of(asked)
+        about = asked.question.subject or "" if index is None else f"context {index + 1}"
+        raw = (json.dumps(each, ensure_ascii=False, indent=1) for each in asked.replies)
+        replies = [each if len(each) <= _REPLY_CHARS else f"{each[:_REPLY_CHARS]} ..." for each in raw]
+        found.append((asked.question.kind, about, said(asked.answer), replies))
+    return found
+
+
 def _asked(page: Page, case: SampleDetail) -> None:
     page.heading(f"Questions asked: {len(case.asked):,}")
-    common = {_carried(asked) for asked in case.asked}
-    if len(common) == 1:
-        page.text(f"each {common.pop()}", indent=2, tone=Tone.QUIET)
-    before: tuple[dict[str, Any], ...] = ()
-    column = 5 + len(str(len(case.asked)))
-    for place, asked in enumerate(case.asked, start=1):
-        subject = _subject(case, asked, page.width - column - 30)
-        against, answer = _against(case, asked)
-        page.entry(f"{place}.", f"{asked.question.kind}{subject}{against}: {said(answer)}", column=column, indent=2)
-        if common:
-            page.text(_carried(asked), indent=column, tone=Tone.QUIET)
-        if asked.replies and asked.replies == before:
-            page.text("answered in the reply above", indent=column, tone=Tone.QUIET)
-        else:
-            for reply in asked.replies:
-                _reply(page, reply, column)
-        before = asked.replies
+    before, column = list[str](), 5 + len(str(len(case.asked)))
+    for place, (kind, about, answer, replies) in enumerate(asked_of(case), start=1):
+        of = f" of {cut(about, max(page.width - column - 30, 20))}" if about else ""
+        page.entry(f"{place}.", f"{kind}{of}: {answer}", column=column, indent=2)
+        for reply in ["answered in the reply above"] if replies and replies == before else replies:
+            page.text(reply, indent=column, verbatim=True)
+        before = replies
     for text in dict.fromkeys(asked.rubric for asked in case.asked if asked.rubric):
         page.heading("Rubric")
         page.text(text, indent=2, verbatim=True)
-
-
-def _subject(case: SampleDetail, asked: StoredQuestion, width: int) -> str:
-    index = case.context_of(asked)
-    if index is not None:
-        return f" of context {index + 1}"
-    subject = asked.question.subject
-    if subject is None:
-        return ""
-    apart = taken_apart(subject)
-    if apart is not None:  # a short answer made into a statement: show the answer, the rest repeats the question
-        return f' of "{cut(apart[1], max(width, 20))}" in answer'
-    return f' of "{cut(subject, max(width, 20))}"'
-
-
-def _against(case: SampleDetail, asked: StoredQuestion) -> tuple[str, Answer]:
-    """Return the text that a statement was checked against, if not the contexts, and the answer to show with it.
-
-    An answer about another text has no context indices to show.
-    """
-    question, answer = asked.question, asked.answer
-    if not isinstance(question, Support):
-        return "", answer
-    named = named_texts(question.contexts, case.result.sample)
-    if named == "the contexts":
-        return "", answer
-    checked = f", checked against {named}" if named else ""
-    return checked, bare(answer) if len(question.contexts) == 1 else answer
-
-
-def _carried(asked: StoredQuestion) -> str:
-    if asked.cached:
-        return "answered from the cache; the raw reply is stored in the run that asked"
-    parts = [f"answered by {asked.judge}"]
-    if name := rubric_name(asked):
-        parts.append(f"rubric {name}")
-    if not asked.replies:
-        parts.append("no request was needed")
-    return ", ".join(parts)
-
-
-def _reply(page: Page, reply: dict[str, Any], indent: int) -> None:  # Any: a reply as it was recorded
-    if "failure" in reply:
-        failure = reply["failure"]
-        page.text(f"no reply ({failure['kind']}): {failure['message']}", indent=indent, tone=Tone.BAD)
-        return
-    usage = reply.get("usage", {})
-    tokens = [usage.get("input_tokens"), usage.get("output_tokens")]
-    parts = [f"reply from {reply['model']}" if reply.get("model") else "reply", f"as {reply.get('path')}"]
-    if None not in tokens:
-        parts.append(f"{tokens[0]:,} tokens in, {tokens[1]:,} out")
-    if reply.get("finish") not in {None, "stop"}:
-        parts.append(f"finished by {reply['finish']}")
-    page.text(", ".join(parts) + ":", indent=indent, tone=Tone.QUIET)
-    whole = {each["index"]: each["characters"] for each in reply.get("truncated", [])}
-    for index, text in enumerate(reply.get("texts", [])):
-        page.text(text, indent=indent + 2, verbatim=True)
-        if index in whole:
-            stored = f"{whole[index]:,} characters long; the first {len(text):,} are stored"
-            page.text(stored, indent=indent + 2, tone=Tone.QUIET)
 
 
 # -- evidence in short ---------------------------------------------------------------------------------

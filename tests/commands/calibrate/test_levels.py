@@ -12,6 +12,7 @@ from labelled_run import fill_in
 import merilo
 from merilo.commands.calibrate.people import judge_sentences
 from merilo.commands.calibrate.run import label_agreement
+from merilo.commands.calibrate.slices import faults_of
 from merilo.commands.calibrate.text import people_page
 from merilo.commands.export.run import export_run
 from merilo.commands.label.run import label_run
@@ -98,11 +99,10 @@ def test_causes_order_and_exports_follow_the_level(paths: tuple[Path, Path], tmp
 
 
 def test_the_stored_run_and_its_means_stay(paths: tuple[Path, Path]) -> None:
-    """Files are those of the judge, the corrected mean is computed from them, and --judge-only shows them."""
+    """Files are those of the judge, and the corrected mean is computed from them."""
     run = merilo.Run(paths[0])
     before = [(run.path / name).read_bytes() for name in (OUTCOMES, SUMMARY)]
-    alone = view_of(run, judge_only=True)
-    assert dict(alone.faults) == {"supported": 40, "cannot tell": UNJUDGED}
+    assert dict(faults_of(run, judge_only=True)) == {"supported": 40, "cannot tell": UNJUDGED}
     assert run.metrics[METRIC].mean == 1.0
     correction = view_of(run).corrections[METRIC]
     assert (correction.raw.value, correction.labelled) == (pytest.approx(0.974, abs=0.001), 30)

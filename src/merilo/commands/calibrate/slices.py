@@ -96,23 +96,23 @@ def _corrected_shares(scores: RunScores, joint: str) -> dict[str, MeanEstimate]:
 # -- slices -------------------------------------------------------------------------------------------
 
 
-def slices_of(run: Run, field: str, *, judge_only: bool = False) -> Slices:
-    """Return the slices of a run by a field. `judge_only`: leave human labels out.
+def slices_of(run: Run, field: str) -> Slices:
+    """Return the slices of a run by a field.
 
     A mean is corrected if at least 20 samples of the slice are labelled. Raises UsageError for a field that does not
     make 2 to 30 slices.
     """
-    return slices_by(run, [field], judge_only=judge_only)[0]
+    return slices_by(run, [field])[0]
 
 
-def slices_by(run: Run, fields: Sequence[str], *, judge_only: bool = False) -> tuple[Slices, ...]:
+def slices_by(run: Run, fields: Sequence[str]) -> tuple[Slices, ...]:
     """Return what `slices_of` returns for each of these fields; scores and labels are read once."""
     from merilo.commands.calibrate.correction import match_if_fitting
     from merilo.commands.calibrate.people import readable_labels
     from merilo.results.judged_samples import with_not_judged
 
-    scores, faults = read_scores(run), faults_of(run if judge_only else shown_run(run), judge_only=True)
-    labels = [] if judge_only else readable_labels(run)
+    scores, faults = read_scores(run), faults_of(shown_run(run), judge_only=True)
+    labels = readable_labels(run)
     every = with_not_judged(scores) if labels else scores
     matched = match_if_fitting(every, labels, tuple(scores.columns))
     usable = {text: own for text, own in matched.items() if not own.elsewhere}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from merilo.commands.command import Command, JudgeOnly, Section
+from merilo.commands.command import Command, Section
 
 HELP = """Write a report as one HTML file: the likely faults, the metrics, and every sample with its evidence.
 
@@ -37,7 +37,6 @@ def report(
         str | None,
         typer.Option(metavar="FIELD", help="Show the slices by this field first, such as language or a metadata key."),
     ] = None,
-    judge_only: JudgeOnly = False,
 ) -> None:
     """Write a report."""
     from merilo.commands.report.run_page import report_text, write_report
@@ -52,9 +51,9 @@ def report(
         text = watch_report(Path(runs[0]))
         write(text) if out == "-" else write_page(Path(out), text)
     elif out == "-":
-        write(report_text(spot_checked(runs), by=by, judge_only=judge_only))
+        write(report_text(spot_checked(runs), by=by))
     else:
-        write_report(spot_checked(runs), Path(out), by=by, judge_only=judge_only)
+        write_report(spot_checked(runs), Path(out), by=by)
     if out != "-":
         write(f"saved in {out}\n")
 

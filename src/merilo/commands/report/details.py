@@ -11,7 +11,7 @@ from merilo.data.sentences import judged_sentences
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.contexts import RelevanceVerdict, SupportVerdict
 from merilo.metrics.base import Failed, Score, Undefined
-from merilo.rendering.explain import AVERAGED, by_person, reason_of, remark_kind, said
+from merilo.rendering.explain import AVERAGED, asked_of, by_person, reason_of, remark_kind, said
 from merilo.rendering.own_words import explained
 from merilo.rendering.page import cut
 from merilo.results.means import counts_text
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from merilo.runs.run_metrics import Scale
 
 _PREFERRED: Final = "faithfulness"
-_REPLY_CHARS: Final = 20_000
 _METADATA_CHARS: Final = 400
 
 
@@ -72,7 +71,7 @@ def detail_of(case: SampleDetail, passages: Passages, *, replies: bool) -> dict[
             for metric, outcome in case.result.outcomes.items()
             if (words := _basis(metric, outcome, sample))
         },
-        "raw": [_asked(case, place) for place in range(len(case.asked))] if replies else None,
+        "raw": asked_of(case) if replies else None,
     }
 
 
@@ -167,19 +166,6 @@ def _basis(metric: str, outcome: Outcome, sample: Sample) -> str:
     averaged = AVERAGED if outcome.averaged else ""
     counts = counts_text(outcome.counts) if outcome.counts else ""
     return "; ".join(filter(None, (averaged, counts, explained(metric, outcome, sample))))
-
-
-def _reply(reply: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return a raw reply as JSON, cut if it is long."""
-    text = json.dumps(reply, ensure_ascii=False, indent=1)
-    return text if len(text) <= _REPLY_CHARS else f"{text[:_REPLY_CHARS]} ..."
-
-
-def _asked(case: SampleDetail, place: int) -> list[Any]:  # Any: JSON
-    asked = case.asked[place]
-    index = case.context_of(asked)
-    about = asked.question.subject or "" if index is None else f"context {index + 1}"
-    return [asked.question.kind, about, said(asked.answer), [_reply(each) for each in asked.replies]]
 
 
 # -- the content of a report ---------------------------------------------------------------------------

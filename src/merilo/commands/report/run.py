@@ -69,11 +69,10 @@ def report_run(
     run: Run | str | PathLike[str],
     *,
     by: str | None = None,
-    judge_only: bool = False,
     most: int = MOST,
     causes: Mapping[str, tuple[str, float, str]] | None = None,
 ) -> RunReport:
-    """Return the report on a run. `judge_only`: leave human labels out. `most`: samples that are all shown.
+    """Return the report on a run. `most`: samples that are all shown.
 
     Of a larger run, the worst `WORST` samples are shown, or `most` if that is less. `by`: the field whose slices are
     shown first. `causes`: by question, the cause of a diagnosis, first of its fields. Raises RunError if the run cannot
@@ -82,7 +81,7 @@ def report_run(
     this = opened(run)
     metrics = tuple(this.manifest.metrics)
     scales = [recorded_scale(this.manifest, metric) for metric in metrics]
-    view = view_of(this, judge_only=judge_only)
+    view = view_of(this)
     faults = view.faults
     orders = faults.orders
     labelled = bool({*view.corrected} & {*judged_metrics(metrics)})
@@ -109,7 +108,7 @@ def report_run(
         cards=_cards(view, all_rows),
         faults=faults,
         components=labelled or not judged_by_embedded(this.manifest),
-        slices=_slices(this, by, judge_only=judge_only),
+        slices=_slices(this, by),
         samples=all_rows.samples,
         entries=entries,
         passages=passages.listed(),
@@ -117,7 +116,7 @@ def report_run(
     )
 
 
-def _slices(run: Run, by: str | None = None, *, judge_only: bool = False) -> tuple[Slices, ...]:
+def _slices(run: Run, by: str | None = None) -> tuple[Slices, ...]:
     """Return the slices of a run by each field that has 2 to 30 values. `by`: the field to show first.
 
     The others follow in the order of their spread: the largest difference between means with an interval. Raises
@@ -125,7 +124,7 @@ def _slices(run: Run, by: str | None = None, *, judge_only: bool = False) -> tup
     """
     first = () if by is None else (by,)
     fields = list(dict.fromkeys((*first, *values_by_field(run))))[:_FIELDS]
-    found = slices_by(run, fields, judge_only=judge_only) if fields else ()
+    found = slices_by(run, fields) if fields else ()
     return tuple(sorted(found, key=lambda each: (each.field != by, -_spread(each))))
 
 

@@ -62,15 +62,13 @@ _Values = dict[str, Any]  # Any: JSON, or the values of a template
 _Passages = tuple[tuple[str, "Sequence[str]"], ...]
 
 
-def write_report(
-    runs: Sequence[Run | str | PathLike[str]], out: Path, *, by: str | None = None, judge_only: bool = False
-) -> None:
+def write_report(runs: Sequence[Run | str | PathLike[str]], out: Path, *, by: str | None = None) -> None:
     """Write the page of `report_text` to an HTML file.
 
     Raises its errors, UsageError for a file of another kind, and RunError if the file cannot be written.
     """
     _check_name(out)
-    write_page(out, report_text(runs, by=by, judge_only=judge_only))
+    write_page(out, report_text(runs, by=by))
 
 
 def write_comparison(found: RunComparison, out: str | PathLike[str]) -> Path:
@@ -87,7 +85,7 @@ def _check_name(out: Path) -> None:
 
 
 @rare_collections()
-def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None, judge_only: bool = False) -> str:
+def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = None) -> str:
     """Return the report on a run, or the comparison of each other run with the first, as one HTML page.
 
     With a diagnosis after a run, the report on the run has the causes of its samples. `by`: the field whose slices a
@@ -98,10 +96,10 @@ def report_text(runs: Sequence[Run | str | PathLike[str]], *, by: str | None = N
         causes = last.named
         return diagnosis_html(last) if len(runs) == 1 else run_page(report_run(runs[0], by=by, causes=causes))
     if len(runs) == 1:
-        return run_page(report_run(runs[0], by=by, judge_only=judge_only))
+        return run_page(report_run(runs[0], by=by))
     if by is not None:
         raise UsageError("The report on several runs has no slices. Name one run, or leave --by out.")
-    return comparison_page(compare_runs(runs, ComparisonRequest(judge_only=judge_only, samples=0)))
+    return comparison_page(compare_runs(runs, ComparisonRequest(samples=0)))
 
 
 def run_page(found: RunReport) -> str:

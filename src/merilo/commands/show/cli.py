@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from merilo.commands.command import By, Command, Json, JudgeOnly, Markdown, Section
+from merilo.commands.command import By, Command, Json, Markdown, Section
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def show(
     ] = None,
     markdown: Markdown = None,
     json: Json = False,
-    judge_only: JudgeOnly = False,
 ) -> None:
     """Show a run or a part of it."""
     from merilo.rendering.ci import check_reports
@@ -75,7 +74,7 @@ def show(
     else:
         opened, own = Run.open(run), by or ()
         if json:
-            shown = record_of(opened, by=own, judge_only=judge_only)
+            shown = record_of(opened, by=own)
         else:
             shown = run_page(
                 opened,
@@ -84,14 +83,13 @@ def show(
                 by=own,
                 short=bool(own) and not full,
                 language=language,
-                judge_only=judge_only,
             )
     if markdown is not None:
         from merilo.commands.show.summary import run_markdown
         from merilo.rendering.ci import write_markdown
         from merilo.rendering.doc import doc_markdown
 
-        text = doc_markdown(found.doc) if found else run_markdown(Run.open(run), judge_only=judge_only)
+        text = doc_markdown(found.doc) if found else run_markdown(Run.open(run))
         write_markdown(markdown, text)
     if markdown != "-":
         print_result(shown)

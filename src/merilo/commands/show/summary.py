@@ -51,18 +51,18 @@ _MARKDOWN_WIDTH: Final = 100
 _MARKDOWN_TEXT: Final = 200
 
 
-def view_of(run: Run, *, judge_only: bool = False) -> RunView:
-    """Return the run with the numbers to show; `judge_only`: without labels."""
+def view_of(run: Run) -> RunView:
+    """Return the run with the numbers to show."""
     corrections: Mapping[str, Correction] = {}
     judge: Sequence[str] = ()
-    if not judge_only and run.labels is not None:
+    if run.labels is not None:
         from merilo.commands.calibrate.correction import corrected_of
         from merilo.commands.calibrate.people import judge_sentences
 
         corrections, judge = corrected_of(run), judge_sentences(run)
     done = any(each.scored or each.undefined or each.failed for each in run.metrics.values())
-    faults = faults_of(run, judge_only=judge_only) if done else Faults({})
-    return RunView(run, faults, corrections, judge, None if judge_only else shown_run(run))
+    faults = faults_of(run) if done else Faults({})
+    return RunView(run, faults, corrections, judge, shown_run(run))
 
 
 def run_doc(view: RunView, *, again: str = "", commands: bool = True) -> Doc:
@@ -100,14 +100,13 @@ def run_page(
     by: Sequence[str] = (),
     short: bool = False,
     language: str | None = None,
-    judge_only: bool = False,
     commands: bool = True,
 ) -> Page:
     """Return the screen; of a run with many metrics it shows the first ones, unless `full`. Arguments as in `run_doc`.
 
     `by`: fields whose slices are shown below; `short`: only the first sentences are above them.
     """
-    view, page = view_of(run, judge_only=judge_only), Page(width)
+    view, page = view_of(run), Page(width)
     whole = run_doc(view, again=again, commands=commands)
     if full and (found := _worst(view)[1]):
         read = f"Read it: {command('show', str(run.path), '--sample', found[0][0])}"
@@ -123,14 +122,14 @@ def run_page(
             break
     for each in by:
         page.blank()
-        add_slices(page, slices_of(run, each, judge_only=judge_only))
+        add_slices(page, slices_of(run, each))
     return page
 
 
-def record_of(run: Run, *, by: Sequence[str] = (), judge_only: bool = False) -> dict[str, Any]:  # Any: JSON
+def record_of(run: Run, *, by: Sequence[str] = ()) -> dict[str, Any]:  # Any: JSON
     """Return the run as a JSON-able object; `by`: with the slices by these fields."""
-    slices = {each: slices_of(run, each, judge_only=judge_only).record() for each in by}
-    return {**run_record(view_of(run, judge_only=judge_only)), **({"slices": slices} if slices else {})}
+    slices = {each: slices_of(run, each).record() for each in by}
+    return {**run_record(view_of(run)), **({"slices": slices} if slices else {})}
 
 
 def run_text(run: Run) -> str:
@@ -143,9 +142,9 @@ def run_repr(run: Run) -> str:
     return short_screen(run_text(run))
 
 
-def run_markdown(run: Run, *, judge_only: bool = False) -> str:
+def run_markdown(run: Run) -> str:
     """Return the faults, the means with their intervals and the worst samples as Markdown, within 60,000 characters."""
-    view = view_of(run, judge_only=judge_only)
+    view = view_of(run)
     return doc_markdown(run_doc(view, commands=False), optional=_worst_blocks(view))
 
 
