@@ -7,6 +7,7 @@ from itertools import chain
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+from merilo.data.aliases import aliases
 from merilo.data.sample import DOUBT
 from merilo.judges.routed import recorded_parts
 from merilo.judging.json_types import as_object
@@ -41,16 +42,6 @@ MARK: Final = " *"
 WEAK: Final = "weak with this judge"
 WEAK_LEGEND: Final = f"{WEAK} (not clearly better than chance)"
 THIS_RUN: Final = "This run"
-_LANGUAGES: Final = {
-    each[:2]: each[3:]
-    for each in (
-        "ar=Arabic ca=Catalan cs=Czech da=Danish de=German el=Greek en=English es=Spanish et=Estonian fi=Finnish "
-        "fr=French he=Hebrew hi=Hindi hr=Croatian hu=Hungarian id=Indonesian it=Italian ja=Japanese ko=Korean "
-        "lt=Lithuanian lv=Latvian nl=Dutch no=Norwegian pl=Polish pt=Portuguese ro=Romanian ru=Russian sk=Slovak "
-        "sl=Slovenian sq=Albanian sv=Swedish th=Thai tr=Turkish uk=Ukrainian vi=Vietnamese zh=Chinese"
-    ).split()
-}
-"""Primary language tag → name; another language is shown by its tag."""
 _NOT_DISTINGUISHED: Final[Mapping[str, str]] = dict.fromkeys(
     ("contradicted", "not_stated"), "not distinguished by this judge"
 )
@@ -338,7 +329,8 @@ def unread_line(manifest: Manifest) -> str:
     if not (unread := unread_metrics(manifest)):
         return ""
     most = max(unread.values(), key=lambda each: each["samples"])
-    names = [_LANGUAGES.get(str(code).partition("-")[0], str(code)) for code in most["languages"]]
+    known = {code: name.title() for name, code in reversed(aliases().languages.items())}  # the first name of each
+    names = [known.get(str(code).partition("-")[0], str(code)) for code in most["languages"]]
     listed = " or ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
     rows = f"{most['samples']:,} {'row is' if most['samples'] == 1 else 'rows are'} {listed}"
     if most["judge"] == EMBEDDED:

@@ -86,8 +86,7 @@ class JudgeCheck:
         return str(check_page(self))
 
     def __repr__(self) -> str:
-        shown = {name: getattr(self, name) for name in ("files", "tables", "stopped")}
-        return short_repr(self, judge=type(self.judge).__name__, **shown)
+        return short_repr(self, judge=type(self.judge).__name__, **picked(self, "files tables stopped"))
 
 
 def check_page(*checks: JudgeCheck, width: int = 80, full: bool = False) -> Page:

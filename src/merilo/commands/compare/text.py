@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 from merilo.commands.calibrate.people import next_step
@@ -10,7 +9,7 @@ from merilo.commands.compare.caveats import OF_VERDICT
 from merilo.data.sanitize import clean, command
 from merilo.metrics.registry import known_metric
 from merilo.numbers import NONE, count, number, percent, signed
-from merilo.rendering.ci import code, fenced
+from merilo.rendering.ci import code, details
 from merilo.rendering.doc import Doc, Entry, Part, doc_markdown, doc_page, sections_of
 from merilo.rendering.explain import add_evidence
 from merilo.rendering.page import Page, Span, Tone, cut
@@ -408,13 +407,13 @@ def comparison_page(found: RunComparison, width: int = 80, *, full: bool = False
     """
     doc, two = comparison_doc(found, full=full), not found.rankings
 
-    def details(page: Page) -> None:
+    def more(page: Page) -> None:
         _explained(page, found)
         _statistics(page, found)
         _moved(page, found)
 
     rows = None if full else _ROWS if two else len(found.sides)
-    return doc_page(doc, width, rows=rows, lines=_MAX_LINES * two, details=details)
+    return doc_page(doc, width, rows=rows, lines=_MAX_LINES * two, details=more)
 
 
 def comparison_markdown(found: RunComparison) -> str:
@@ -494,5 +493,4 @@ def _collapsed(found: RunComparison, each: Moved) -> str:
     """Return a sample in a collapsible block."""
     page = Page(100)
     _moved_sample(page, found, each)
-    summary = f"<code>{escape(clean(each.sample))}</code>: {', '.join(map(number, each.values))}"
-    return f"<details><summary>{summary}</summary>\n\n{fenced(str(page))}\n</details>"
+    return details(f"{each.sample}: {', '.join(map(number, each.values))}", str(page))

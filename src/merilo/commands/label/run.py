@@ -25,7 +25,7 @@ from merilo.commands.label.tasks import (
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge, known_definition
 from merilo.results.judged_samples import judged_samples, with_not_judged
-from merilo.results.records import grouped
+from merilo.results.records import grouped, picked
 from merilo.results.scores import read_scores
 from merilo.runs.files import CALLS
 from merilo.runs.run import opened
@@ -88,14 +88,7 @@ class Tasks:
         return sum(line.label != SETTLED for line in self.lines)
 
     def __repr__(self) -> str:
-        return short_repr(
-            self,
-            metric=self.metric,
-            unit=self.unit.value,
-            samples=self.samples,
-            tasks=self.lines,
-            to_answer=self.to_answer,
-        )
+        return short_repr(self, **picked(self, "metric unit samples tasks=lines to_answer"))
 
 
 def label_run(

@@ -70,15 +70,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         """Return the main facts, shortened."""
-        return short_repr(
-            self,
-            data=self.data,
-            judge=self.judge,
-            samples=self.samples,
-            metrics=self.metrics,
-            requests=round(self.typical.requests),
-            usd=self.typical.usd,
-        )
+        facts = picked(self, "data judge samples metrics usd=typical.usd")
+        return short_repr(self, **facts, requests=round(self.typical.requests))
 
     def __str__(self) -> str:
         """Return the page that `merilo run --plan` prints, 80 columns wide."""
