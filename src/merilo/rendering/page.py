@@ -29,6 +29,7 @@ GAP = 2
 NARROWEST = 40
 _NARROWEST_NOTE = 20
 _NOTE_INDENT = 4
+_WIDEST_LABEL = 28
 DATA_LABELS = frozenset({"user input", "response", "reference", "reference ids", "metadata"})
 """Labels whose texts belong to the user and are never translated."""
 BLANK = "(blank)"
@@ -104,30 +105,23 @@ class Page:
             self.line(pad(" " * indent + label, column), Span(row, tone))
             label = ""
 
-    def entries(self, rows: Iterable[tuple[str, str]], *, widest: int = 28, indent: int = 2) -> None:
-        """Add labels with texts that start in a common column; labels wider than `widest` get their own line."""
+    def entries(self, rows: Iterable[tuple[str, str]], *, indent: int = 2) -> None:
+        """Add labels with texts that start in a common column; labels of over 28 cells get their own line."""
         found = [(clean(label), text) for label, text in rows]
         sizes = [cell_len(self.translation.phrase(label)) for label, _ in found]
-        column = indent + GAP + max([size for size in sizes if size <= widest] or [widest])
+        column = indent + GAP + max([size for size in sizes if size <= _WIDEST_LABEL] or [_WIDEST_LABEL])
         for label, text in found:
             self.entry(label, text, column=column, indent=indent)
 
-    def table(
-        self,
-        rows: Sequence[Sequence[str]],
-        tones: Sequence[Tone],
-        *,
-        gaps: Sequence[int] = (),
-        notes: Sequence[str] = (),
-    ) -> None:
+    def table(self, rows: Sequence[Sequence[str]], tones: Sequence[Tone], *, notes: Sequence[str] = ()) -> None:
         """Add a table: names on the left, cells on the right, headings in the first row, each row in its tone.
 
-        A name that is too long for its column gets its own line. `gaps`: as in `columns`, for the cells. `notes`: a
-        text at the right of each row, whose parts are divided by semicolons; wrapped there, or below a narrow row.
+        A name that is too long for its column gets its own line. `notes`: a text at the right of each row, whose parts
+        are divided by semicolons; wrapped there, or below a narrow row.
         """
         rows = [[*map(self.translation.phrase, rows[0])], *rows[1:]]
         names = [clean(row[0]) for row in rows]
-        cells = columns([row[1:] for row in rows], left=frozenset(), gaps=gaps)
+        cells = columns([row[1:] for row in rows], left=frozenset())
         room = self.width - cell_len(cells[0]) - GAP
         column = max(cell_len(name) for name in names if cell_len(name) <= room or name == names[0])
         for name, line, tone, note in zip(names, cells, tones, notes or [""] * len(names), strict=True):
@@ -197,17 +191,11 @@ def wrap(text: str, width: int) -> list[str]:
     return [*rows, row] if row or not rows else rows
 
 
-def columns(rows: Sequence[Sequence[str]], *, left: frozenset[int], gaps: Sequence[int] = ()) -> list[str]:
-    """Return rows of cells as lines; a column is as wide as its widest cell, right-aligned unless listed in `left`.
-
-    `gaps`: blanks before each column except the first; two for columns after its end.
-    """
+def columns(rows: Sequence[Sequence[str]], *, left: frozenset[int]) -> list[str]:
+    """Return rows of cells as lines; a column is as wide as its widest cell, right-aligned unless listed in `left`."""
     widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    before = [0, *gaps, *[GAP] * (len(widths) - 1 - len(gaps))]
     return [
-        "".join(
-            " " * before[index] + pad(cell, widths[index], right=index not in left) for index, cell in enumerate(row)
-        )
+        (" " * GAP).join(pad(cell, widths[index], right=index not in left) for index, cell in enumerate(row))
         for row in rows
     ]
 

@@ -392,7 +392,7 @@ _NO_ERROR: Final = 1e-9
 
 
 class Errors(NamedTuple):
-    """The errors of the comparisons of K runs, each at most 1 - level."""
+    """The errors of the comparisons of K runs, each at most 1 - LEVEL."""
 
     pair: float
     """Two-sided, of each pair: all K (K - 1) / 2 intervals hold together."""
@@ -405,16 +405,15 @@ def simultaneous_errors(
     clusters: Sequence[Hashable] | None = None,
     *,
     apart: Collection[tuple[int, int]] = (),
-    level: float = LEVEL,
 ) -> Errors:
-    """Return the errors at which all comparisons of these runs hold together with probability `level`.
+    """Return the errors at which all comparisons of these runs hold together with 95 %.
 
     `columns`: of the same samples, of which those count that all runs scored. `apart`: pairs of places that enter by
     Bonferroni, as labels correct their difference; so do pairs with fewer than six unlike samples.
     """
     import numpy as np
 
-    count, alpha = len(columns), 1 - level
+    count, alpha = len(columns), 1 - LEVEL
     if count == 2:
         return Errors(alpha, (alpha, alpha))
     shared = np.logical_and.reduce([each.scored for each in columns])

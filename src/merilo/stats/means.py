@@ -136,7 +136,7 @@ def interval_of(found: Summarised, samples: int, level: float, clusters: Sums | 
         if note := too_few_clusters(clusters.count) or one * (largest > MAX_IN_ONE):
             return Interval(None, note, level=level)
         remark, all_equal = (
-            few_clusters(clusters.count, clusters.spread.effective),
+            few_clusters(clusters.count, clusters.spread.freedom + 1),
             f"all {clusters.count} clusters' means are equal",
         )
     if found.spread is None:
@@ -305,14 +305,14 @@ class RunningMean:
         self.squares += step * (number - self.value)
         self.histogram.add(number)
 
-    def interval(self, *, level: float = LEVEL) -> Interval:
+    def interval(self) -> Interval:
         """Return the interval that `mean_interval` gives for the same numbers, up to rounding."""
         count = self.count
         if count < 2:
-            return too_few(count, level)
+            return too_few(count, LEVEL)
         points, deviation = self.histogram.points(), sqrt(self.squares / (count - 1))
         spread = None if points.equal else Spread(self.value, deviation / sqrt(count), count - 1)
-        return interval_of(Summarised(points, self.span, count, count, spread), count, level, None)
+        return interval_of(Summarised(points, self.span, count, count, spread), count, LEVEL, None)
 
 
 @dataclass(slots=True)
@@ -357,7 +357,7 @@ class RunningRatio:
         """The ratio; None if no sample counts."""
         return self.tops / self.bottoms if self.bottoms else None
 
-    def estimate(self, *, level: float = LEVEL) -> MeanEstimate:
+    def estimate(self) -> MeanEstimate:
         """Return the estimate that `ratio_interval` gives for the same samples, up to rounding."""
         import numpy as np
 
@@ -365,7 +365,7 @@ class RunningRatio:
         clusters = Sums(tops[bottoms > 0], bottoms[bottoms > 0]) if self.clusters[0] else None
         many = None if clusters is None else clusters.count
         if self.count < 2:
-            return MeanEstimate(self.value, too_few(self.count, level), self.count, many)
+            return MeanEstimate(self.value, too_few(self.count, LEVEL), self.count, many)
         points, rows = self.histogram.points(), self.bottoms**2 / self.squares[2]
         if clusters is None:
             value, (above, across, below) = self.tops / self.bottoms, self.squares
@@ -377,7 +377,7 @@ class RunningRatio:
             units = clusters.effective
             spread = None if clusters.count < 2 or clusters.equal else clusters.spread
         varied = None if clusters is None else clusters.varied
-        interval = interval_of(Summarised(points, self.span, rows, units, spread, varied), self.count, level, clusters)
+        interval = interval_of(Summarised(points, self.span, rows, units, spread, varied), self.count, LEVEL, clusters)
         found = (None, None) if spread is None else (spread.error, spread.freedom)
         return MeanEstimate(self.value, interval, self.count, many, *found)
 

@@ -282,7 +282,7 @@ def percentile_interval(
         if (note := too_few_clusters(len(sizes))) is not None:
             return Interval(None, note, level=level)
         table = np.array([summed(codes, column) for column in table])
-        remark = few_clusters(len(sizes), Sums(sizes, sizes).spread.effective)
+        remark = few_clusters(len(sizes), Sums(sizes, sizes).spread.freedom + 1)
     bits = np.random.PCG64(seed)
     found: list[float] = []
     for _ in range(resamples):
@@ -304,7 +304,6 @@ def median_ratio(
     second: NDArray[np.float64],
     *,
     clusters: Sequence[Hashable] | None = None,
-    level: float = LEVEL,
 ) -> tuple[float, Interval] | None:
     """Return the ratio of the medians of two columns of the same samples, and its percentile bootstrap interval.
 
@@ -319,7 +318,7 @@ def median_ratio(
     codes = np.arange(len(first)) if clusters is None else coded(clusters)
     units = int(codes.max()) + 1
     if note := too_few_clusters(units):
-        return value, Interval(None, note, level=level)
+        return value, Interval(None, note, level=LEVEL)
     orders = [(column[order], codes[order]) for column in (first, second) for order in [np.argsort(column)]]
     # Fewer resamples of many samples, whose medians vary less from one to the next.
     rows, resamples = (min(max(_BLOCK // len(first), least), most) for least, most in _AMOUNTS)
@@ -333,8 +332,8 @@ def median_ratio(
             for column, own in orders
         )
         found.append(one / np.where(two > 0, two, 1e-300))
-    low, high = np.percentile(found, [50 * (1 - level), 50 * (1 + level)], method="nearest")
-    return value, Interval((float(low), float(high)), method=Method.PERCENTILE, level=level, seed=SEED)
+    low, high = np.percentile(found, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], method="nearest")
+    return value, Interval((float(low), float(high)), method=Method.PERCENTILE, level=LEVEL, seed=SEED)
 
 
 def _places(bits: np.random.PCG64, count: int, size: int) -> NDArray[np.int64]:

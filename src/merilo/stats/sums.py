@@ -88,11 +88,6 @@ class Spread:
     freedom: float
     """Degrees of freedom, from 1 to the number of units less 1."""
 
-    @property
-    def effective(self) -> float:
-        """The number of equal units that would give these degrees of freedom."""
-        return self.freedom + 1
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:

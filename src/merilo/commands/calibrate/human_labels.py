@@ -46,15 +46,11 @@ class HumanLabels:
     """The labels of all files, with counts of what was left out."""
 
     labels: tuple[HumanLabel, ...]
-    """One per task and annotator, and one per task that needs no label (`SETTLED`)."""
+    """One per task and annotator, the last one, and one per task that needs no label (`SETTLED`)."""
     tasks: int
     """Number of different tasks, labelled or not."""
     blank: int
     """Number of tasks without a label."""
-    repeated: int
-    """Number of labels that repeat an earlier equal label by the same annotator; each counts once."""
-    changed: int
-    """Number of labels that replace an earlier, different label by the same annotator."""
     problems: tuple[Problem, ...]
     """Lines that could not be read; the others still count."""
 
@@ -135,7 +131,6 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
     tickets = {line.ticket.task: line.ticket for line in lines if line.ticket is not None}
     found: dict[tuple[str, str], HumanLabel] = {}
     settled: dict[str, HumanLabel] = {}
-    repeated = changed = 0
     for line in lines:
         ticket = line.ticket or tickets.get(line.task)
         if ticket is None:
@@ -145,19 +140,14 @@ def _gathered(lines: Sequence[_Line], problems: list[Problem], *, several: bool)
             settled[ticket.task] = HumanLabel(ticket, SETTLED, "", line.file, line.line)
         elif line.label:
             annotator = line.annotator or (line.file if several else "")
-            label = HumanLabel(ticket, line.label, annotator, line.file, line.line, line.seconds)
-            earlier = found.get((ticket.task, label.annotator))
-            if earlier is not None:
-                repeated += earlier.label == label.label
-                changed += earlier.label != label.label
-            found[ticket.task, label.annotator] = label
+            found[ticket.task, annotator] = HumanLabel(
+                ticket, line.label, annotator, line.file, line.line, line.seconds
+            )
     tasks = len(tickets) - len(settled)
     return HumanLabels(
         labels=(*found.values(), *settled.values()),
         tasks=tasks,
         blank=tasks - len({task for task, _ in found}),
-        repeated=repeated,
-        changed=changed,
         problems=tuple(problems),
     )
 

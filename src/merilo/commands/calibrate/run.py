@@ -195,10 +195,6 @@ def _remarks(people: HumanLabels, own: int) -> Iterator[str]:
         )
     if others := len(people.labels) - own:
         yield f"{count(others, 'label')} left out: drawn from other data."
-    if people.repeated:
-        yield f"{count(people.repeated, 'label')} repeated by the same annotator; each counts once."
-    if people.changed:
-        yield f"{count(people.changed, 'label')} changed by the same annotator; the last one counts."
     if people.problems:
         amount = len(people.problems)
         more = f" And {amount - _PROBLEMS_SHOWN} more." if amount > _PROBLEMS_SHOWN else ""

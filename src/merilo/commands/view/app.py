@@ -2,7 +2,7 @@
 
 A run is addressed by an id, which is looked up among the runs that were found. So no address can name another path.
 
-A page is one row of `PAGES`. Its function runs in a thread, and its errors become a page that says what is wrong.
+A page is one entry of `PAGES`. Its function runs in a thread, and its errors become a page that says what is wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from html import unescape
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -40,7 +40,7 @@ from merilo.runs.run import Run
 from merilo.runs.seal import stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from starlette.requests import Request
@@ -55,23 +55,6 @@ Stamps = tuple[tuple[int, ...], ...]
 _Key = tuple[tuple["Path", ...], tuple[Stamps, ...]]
 
 
-class ReportPages:
-    """Reports and comparisons with a link to the list, as bytes. The most recently used ones are held."""
-
-    def __init__(self) -> None:
-        self._pages: BoundedCache[_Key, bytes] = BoundedCache(
-            _report, size=lambda _, page: len(page), max_size=_MAX_BYTES
-        )
-
-    def page(self, runs: Sequence[Path]) -> bytes:
-        """Return the report on a run, or the comparison of each other run with the first.
-
-        It is made again if a file of a run changed. Raises the errors of `report_text`.
-        """
-        paths = tuple(runs)
-        return self._pages[paths, tuple(map(stamps_of, paths))]
-
-
 def _report(key: _Key) -> bytes:
     paths, _ = key
     before, body, after = report_text(paths).partition(_BODY)
@@ -80,61 +63,51 @@ def _report(key: _Key) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages share."""
+    """The runs, and the pages made of them: the most recently used ones are held."""
 
     catalog: Catalog
-    reports: ReportPages = field(default_factory=ReportPages)
+    pages: BoundedCache[_Key, bytes] = field(
+        default_factory=lambda: BoundedCache(_report, size=lambda _, page: len(page), max_size=_MAX_BYTES)
+    )
 
+    def report(self, *runs: ViewedRun) -> Response:
+        """Return the report on a run, or the comparison of each other run with the first, with a link to the list.
 
-class Asked(NamedTuple):
-    """A request, after its checks."""
-
-    path: Mapping[str, str]
-    """The values of the names in the path of the page."""
-    query: Sequence[tuple[str, str]]
+        It is made again if a file of a run changed. Raises the errors of `report_text`.
+        """
+        paths = tuple(run.listed.path for run in runs)
+        return html(self.pages[paths, tuple(map(stamps_of, paths))])
 
 
 class UnknownPage(Exception):
     """There is no such page."""
 
 
-def run_list(site: Site, asked: Asked) -> Response:
+def run_list(site: Site, request: Request) -> Response:
     """Return the list of runs."""
-    del asked
-    runs = site.catalog.runs()
-    return html(list_page(site.catalog.directory, runs))
+    del request
+    return html(list_page(site.catalog.directory, site.catalog.runs()))
 
 
-def run_report(site: Site, asked: Asked) -> Response:
+def run_report(site: Site, request: Request) -> Response:
     """Return the report on a run."""
-    run = _named(site.catalog.runs(), asked.path["run"])
+    run = _named(site.catalog.runs(), request.path_params["run"])
     if run.listed.state is State.RUNNING:
         raise UsageError("The run is still being written. Reload this page when it is finished.")
-    return html(site.reports.page([run.listed.path]))
+    return site.report(run)
 
 
-def comparison(site: Site, asked: Asked) -> Response:
+def comparison(site: Site, request: Request) -> Response:
     """Return the comparison of the newest of the named runs with the others."""
     runs = site.catalog.runs()
-    wanted = {_named(runs, value).id for name, value in asked.query if name == "run"}
+    wanted = {_named(runs, value).id for value in request.query_params.getlist("run")}
     if not 2 <= len(wanted) <= _MAX_COMPARED:
         raise UsageError(f"Choose 2 to {_MAX_COMPARED} runs to compare; {len(wanted)} are chosen.")
-    return html(site.reports.page([run.listed.path for run in runs if run.id in wanted]))
+    return site.report(*(run for run in runs if run.id in wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page: its path and the function that answers. Links are relative: they lack the secret."""
-
-    path: str
-    answer: Callable[[Site, Asked], Response]
-
-
-PAGES: Final = (
-    Page("/", run_list),
-    Page("/runs/{run}", run_report),
-    Page("/compare/", comparison),
-)
+PAGES: Final = {"/": run_list, "/runs/{run}": run_report, "/compare/": comparison}
+"""Path → the function that answers. Links are relative: they lack the secret."""
 
 
 def create_app(directory: Path, secret: str, port: int) -> ASGIApp:
@@ -143,7 +116,7 @@ def create_app(directory: Path, secret: str, port: int) -> ASGIApp:
     `secret`: the first part of every path.
     """
     site = Site(Catalog(directory))
-    routes = [Route(each.path, _endpoint(each, site), methods=["GET"]) for each in PAGES]
+    routes = [Route(path, _endpoint(answer, site), methods=["GET"]) for path, answer in PAGES.items()]
     pages = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
     return Guard(pages, own_hosts(port), secret)
 
@@ -154,17 +127,16 @@ def html(page: str | bytes, status: int = 200) -> Response:
     return Response(content, status, policy_headers(content), "text/html")
 
 
-def _endpoint(page: Page, site: Site) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(answer: Callable[[Site, Request], Response], site: Site) -> Callable[[Request], Awaitable[Response]]:
     async def answered(request: Request) -> Response:
-        asked = Asked(request.path_params, request.query_params.multi_items())
-        return await run_in_threadpool(_answered, page, site, asked)
+        return await run_in_threadpool(_answered, answer, site, request)
 
     return answered
 
 
-def _answered(page: Page, site: Site, asked: Asked) -> Response:
+def _answered(answer: Callable[[Site, Request], Response], site: Site, request: Request) -> Response:
     try:
-        return page.answer(site, asked)
+        return answer(site, request)
     except UnknownPage as error:
         return html(error_page("Not found", str(error)), 404)
     except MeriloError as error:
