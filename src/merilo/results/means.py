@@ -329,7 +329,7 @@ def unread_line(manifest: Manifest) -> str:
     if not (unread := unread_metrics(manifest)):
         return ""
     most = max(unread.values(), key=lambda each: each["samples"])
-    known = {code: name.title() for name, code in reversed(aliases().languages.items())}  # the first name of each
+    known = {code: name.title() for name, code in [*aliases().languages.items()][::-1]}  # first names
     names = [known.get(str(code).partition("-")[0], str(code)) for code in most["languages"]]
     listed = " or ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
     rows = f"{most['samples']:,} {'row is' if most['samples'] == 1 else 'rows are'} {listed}"
