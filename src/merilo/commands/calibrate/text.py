@@ -111,18 +111,17 @@ def people_record(found: LabelledRun) -> dict[str, Any]:  # Any: JSON
     return {
         **picked(found, "run=run.path attached told=has_estimate judge remarks"),
         "level": LEVEL,
-        "metrics": {text: _metric_record(each) for text, each in found.metrics.items()},
+        "metrics": {
+            text: {
+                **correction_record(each.correction),
+                **picked(each, "scored_samples=scored labels unit drawn_for remarks"),
+                "agreement": {own.kind: _agreement_record(own) for own in each.agreement},
+            }
+            for text, each in found.metrics.items()
+        },
         "problems": [problem.message for problem in found.problems],
         "differ": [each.record() for each in found.differ],
         "other": None if found.other is None else people_record(found.other),
-    }
-
-
-def _metric_record(each: LabelledMetric) -> dict[str, Any]:  # Any: JSON
-    return {
-        **correction_record(each.correction),
-        **picked(each, "scored_samples=scored labels unit drawn_for remarks"),
-        "agreement": {found.kind: _agreement_record(found) for found in each.agreement},
     }
 
 

@@ -185,18 +185,14 @@ class Diagnosis:
         counts, judges = found.counts, self.run.manifest.judges
         failed = counts.first_failed + counts.second_failed + counts.neither
         basis = Basis.LABELS if found.by_judge is not None else Basis.JUDGE if judges else Basis.NO_JUDGE
-        why = {"judge-unchecked": UNCHECKED} if basis is Basis.JUDGE and self._unchecked else {}
+        unchecked = not self.labelled and judged_by_embedded(self.run.manifest, RIGHT)
+        why = {"judge-unchecked": UNCHECKED} if basis is Basis.JUDGE and unchecked else {}
         if found.reading is Conclusion.CANNOT_TELL:
             moved = not counts.pairs or counts.wins + counts.losses
             why["no-conclusion"] = no_conclusion(found) if moved else _UNMOVED
         caveats = (Caveat(code, text, Level.DECIDES, Said.CANNOT_TELL) for code, text in why.items())
         missing = Missing(counts.first_undefined + counts.second_undefined, failed)
         return Estimate(found.difference, found.interval.ends, counts.pairs, missing, basis, tuple(caveats))
-
-    @property
-    def _unchecked(self) -> bool:
-        """True if only the embedded judge, not checked by labels here, decides what is right."""
-        return not self.labelled and judged_by_embedded(self.run.manifest, RIGHT)
 
     def _clusters(self, draws: Iterable[Draw]) -> list[str] | None:
         """Return the clusters of the questions of these answers; None if the data has none."""

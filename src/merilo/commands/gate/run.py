@@ -284,14 +284,10 @@ def _drop(row: Row, asked: float) -> Gate:
         decision=decision,
         estimate=row.estimate,
         deciding=tuple(ids[: counts.first_failed + counts.second_failed]),
-        withheld=row.reason if row.unchecked or _refuted(decision, row) else "",
+        # The numbers may say worse although the comparison has a reason why that is not shown.
+        withheld=row.reason if row.unchecked or decision.verdict is GateVerdict.FAIL else "",
         means=None if row.base_mean is None or row.run_mean is None else (row.base_mean, row.run_mean),
     )
-
-
-def _refuted(decision: Decision, row: Row) -> bool:
-    """Return True if the numbers say worse, and the comparison gives a reason why that is not shown."""
-    return decision.verdict is GateVerdict.FAIL and row.verdict is Verdict.CANNOT_TELL
 
 
 def _named(ids: Sequence[str], failed: NDArray[np.bool_], decision: Decision) -> tuple[str, ...]:

@@ -203,15 +203,12 @@ def refusal(method: str, headers: Headers, hosts: frozenset[str]) -> str | None:
         return "This server answers to 127.0.0.1 and localhost on its own port only."
     if any(each.lower() not in {f"http://{host}" for host in hosts} for each in headers.getlist("origin")):
         return "The request comes from another site."
-    link = method in _SAFE and headers.get("sec-fetch-mode") == "navigate" and _is_page(headers)
+    # A link opens its page as a whole, not inside another one.
+    whole = headers.get("sec-fetch-dest", "document") == "document"
+    link = method in _SAFE and headers.get("sec-fetch-mode") == "navigate" and whole
     if headers.get("sec-fetch-site", "") not in _OWN_SITE and not link:
         return "The request comes from another site."
     return None
-
-
-def _is_page(headers: Headers) -> bool:
-    """Return True if the browser shows the response as a whole page, not inside another one."""
-    return headers.get("sec-fetch-dest", "document") == "document"
 
 
 @dataclass(frozen=True, slots=True)
