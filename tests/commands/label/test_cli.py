@@ -215,7 +215,7 @@ def test_too_few_labels_are_no_estimate_and_exit_3(tasks: Here) -> None:
     assert "Nothing is reported" in shown
     assert "at least 10 labelled" in shown
     assert "20 labelled samples are needed to decide; this run has 3. Evaluate more questions." in shown
-    assert "judge alone" in tasks.merilo("label", "out", "--labels", "tasks.jsonl", "--full").stdout
+    assert "judge alone" in tasks.merilo("show", "out", "--people", "--full").stdout
 
 
 def test_attached_labels_are_said_to_be_kept(tasks: Here) -> None:

@@ -67,16 +67,13 @@ def label(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="Only write the tasks: a new .jsonl or .csv file.")
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="With --labels: all tables, and every difference.", hidden=True)
-    ] = False,
     json: Json = False,
 ) -> None:
     """Draw tasks, ask for their labels, or attach labels."""
     runs = [each for each in (what, other) if each is not None]
     _check(labels=labels, out=out, html=html, json=json)
     if labels:
-        _attach_files(runs, labels, metric, full=full, json=json)
+        _attach_files(runs, labels, metric, json=json)
         return
     if Path(what).is_file() or what.endswith((".jsonl", ".ndjson", ".csv")):
         if other is not None or out is not None:
@@ -167,7 +164,7 @@ def _attach(runs: list[str], path: Path) -> None:
     show(attached_page(TaskFile(path), runs, found, page_width()))
 
 
-def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, full: bool, json: bool) -> None:
+def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, json: bool) -> None:
     """Attach the labels of files to the runs, and compare the judge with them. Exits with 3 for too few labels."""
     from merilo.commands.calibrate.run import label_agreement
     from merilo.commands.calibrate.text import people_page, people_record
@@ -177,7 +174,7 @@ def _attach_files(runs: list[str], labels: list[str], metric: str | None, *, ful
     other = others[0] if others else None
     metrics = None if metric is None else metric_texts([metric])
     found = label_agreement(run, labels, metrics=metrics, other=other, attach=True)
-    print_result(people_record(found) if json else people_page(found, page_width(), full=full))
+    print_result(people_record(found) if json else people_page(found, page_width()))
     if not found.has_estimate:
         raise typer.Exit(Exit.CANNOT_TELL)
 
