@@ -20,15 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO, cast
 import typer
 from typer.core import TyperGroup
 
-from merilo.commands.command import GroupedOptions, Section
+from merilo.commands.command import Command, GroupedOptions, Section
 from merilo.commands.exit_codes import Exit
 from merilo.data.guesses import guesses
 from merilo.errors import Interrupted, MeriloError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from merilo.commands.command import Command
 
 
 _FOLDERS: Final = {

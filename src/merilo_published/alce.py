@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import ask, together
+from merilo.judging.ask import Plan, ask, together
 from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
 from merilo.judging.verdicts import counting_only
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Metric, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.definition import Published, fraction
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
 
 
 _NUMBER: Final = re.compile(r"\[(\d{1,9})")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import Asker, RequestTemplate, evidence_of
 from merilo_published.definition import Published
@@ -14,7 +14,6 @@ from merilo_published.definition import Published
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
 
 
 _UNREAD: Final = "a reply without a label was scored 0"

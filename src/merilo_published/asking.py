@@ -26,18 +26,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Self, TypeVar
 
-from merilo.judging.ask import AskFailed, ask, ask_each, attempt, draws, together
+from merilo.judging.ask import AskFailed, Plan, ask, ask_each, attempt, draws, together
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
-from merilo.judging.verdicts import Failure, FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from merilo.judging.ask import Plan
     from merilo.judging.kinds.measured import MatrixVerdict, Similarities
-    from merilo.judging.verdicts import Verdict
 
 
 Fields = Mapping[str, object]

@@ -7,21 +7,16 @@ from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.data.sample import NUGGETS, NuggetError, nuggets_in
-from merilo.judging.ask import ask, together
+from merilo.data.sample import NUGGETS, Nugget, NuggetError, Sample, nuggets_in
+from merilo.judging.ask import Plan, ask, together
 from merilo.judging.json_types import as_list
-from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, Recovery, Reply, ReplyFault, RequestTemplate, json_array
+from merilo_published.asking import Asker, ReadReply, Recovery, Reply, ReplyFault, RequestTemplate, json_array
 from merilo_published.definition import Published, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from merilo.data.sample import Nugget, Sample
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
-    from merilo_published.asking import ReadReply
 
 
 _WINDOW: Final = 10

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, both, together
+from merilo.judging.ask import AskFailed, Plan, both, together
 from merilo.judging.json_types import as_list, as_mapping, as_object
 from merilo.judging.verdicts import Failure, FailureKind
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo_published.asking import (
     Asker,
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample, TextField
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
 
 R = TypeVar("R", bound=BaseModel)
 

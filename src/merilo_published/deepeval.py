@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.formulas import average_precision
 from merilo_published.asking import (
     Asker,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
     from merilo_published.asking import Reply
 
     T = TypeVar("T")

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from merilo.errors import UsageError
-from merilo.judging.ask import ask
-from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.ask import Plan, ask
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
 from merilo.judging.kinds.responses import Completion
-from merilo.metrics.base import Card, Kinds, choice
+from merilo.metrics.base import Card, Kinds, Metric, Score, Undefined, choice
 from merilo.metrics.formulas import cosine
 from merilo.metrics.variants import D, Described, variant
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.judging.kinds.measured import MatrixVerdict
-    from merilo.metrics.base import Metric, Score, Undefined
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)

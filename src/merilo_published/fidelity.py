@@ -18,13 +18,11 @@ from merilo.judging.kinds.contexts import Support
 from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
 from merilo.judging.kinds.responses import Completion
 from merilo.metrics import contract
-from merilo.metrics.base import is_composite
+from merilo.metrics.base import Metric, is_composite
 from merilo.metrics.registry import find_metric, parse_metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from merilo.metrics.base import Metric
 
 
 @dataclass(frozen=True, slots=True)

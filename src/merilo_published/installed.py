@@ -23,7 +23,7 @@ from merilo.engine.repeated import Reworded
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
 from merilo.judging.kinds.responses import Completion, CompletionVerdict
-from merilo.metrics.base import plan_of
+from merilo.metrics.base import Metric, Score, Undefined, plan_of
 from merilo_published.asking import Listed, without_halves
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
-    from merilo.metrics.base import Metric, Score, Undefined
 
 
 ANSWERED: Final = "answered"

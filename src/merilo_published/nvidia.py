@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import AskFailed
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.judging.ask import AskFailed, Plan
+from merilo.metrics.base import Evidence, EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.variants import D, variant
 from merilo_published.asking import (
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.data.sample import Sample, TextField
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
     from merilo_published.asking import Reply
 
 _CUT_CHARACTERS: Final = 7_000

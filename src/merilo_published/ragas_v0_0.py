@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from merilo.errors import UsageError
-from merilo.judging.ask import ask_each
+from merilo.judging.ask import Plan, ask_each
 from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
 from merilo.judging.kinds.responses import Completion
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import Card, Composite, Evidence, EvidenceTarget, Kinds, Metric, Score, Undefined
 from merilo.metrics.formulas import mean
-from merilo_published.asking import Asker, ask_similarities, evidence_of, on_statements
+from merilo_published.asking import Asker, Reply, ask_similarities, evidence_of, on_statements
 from merilo_published.definition import (
     BLANK_IS_JUDGED,
     Aspect,
@@ -36,10 +36,6 @@ from merilo_published.definition import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Composite, Metric
-    from merilo_published.asking import Reply
 
 
 _VERDICTS: Final = {"Yes": 1, "No": 0}

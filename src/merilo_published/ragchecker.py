@@ -13,11 +13,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import both, together
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.judging.ask import Plan, both, together
+from merilo.metrics.base import Evidence, EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.formulas import f_measure
 from merilo.metrics.variants import variant
-from merilo_published.asking import Asker, ReplyFault, RequestTemplate, numbered, object_in, texts_in
+from merilo_published.asking import Asker, Reply, ReplyFault, RequestTemplate, numbered, object_in, texts_in
 from merilo_published.definition import Published, by_parameters, fraction, noisy
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     Formula = Callable[["Tables"], float]
     from merilo.data.sample import Sample, TextField
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
-    from merilo_published.asking import Reply
 
 # The computation of RAGChecker: eleven metrics as pure functions of four tables of labels.
 #

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import EvidenceTarget, Score, Undefined
+from merilo.metrics.base import EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo.metrics.variants import variant
 from merilo_published.asking import Asker, ReplyFault, RequestTemplate, json_array
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
 
 
 _TEMPERATURE: Final = 0.0

@@ -19,13 +19,12 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from merilo.adapters.base import Item
-from merilo.adapters.spans import RETRIEVAL, Span, spans_in
+from merilo.adapters.spans import RETRIEVAL, Span, SpanFile, spans_in
 from merilo.errors import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from merilo.adapters.spans import SpanFile
     from merilo.data.lines import RawRecord
 
     _MakeItems = Callable[[Sequence[Span], int], Iterable[Item]]

@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from merilo.commands.keywords import wrong_type
-from merilo.commands.option import flag_name
+from merilo.commands.option import Flag, flag_name
 from merilo.data import check
 from merilo.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from merilo.commands.option import Flag
 
 NAME: Final = "merilo.toml"
 PYPROJECT: Final = "pyproject.toml"

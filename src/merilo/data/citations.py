@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.data.sentences import split
+from merilo.data.sentences import Span, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from merilo.data.sample import Sample
-    from merilo.data.sentences import Span
 
     IsSource: TypeAlias = Callable[[str, re.Match[str]], bool]
     """A function that returns True for a bracket that names a source, given its text and its match."""

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data import check
 from merilo.data.aliases import LIST_FIELDS, aliases, fitting, letters
-from merilo.data.sample import DOUBT, FIELDS
+from merilo.data.sample import DOUBT, FIELDS, Columns
 from merilo.data.shapes import within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.data.sample import Columns
     from merilo.errors import Problem
 
 _NEAR: Final = 0.75

@@ -13,20 +13,18 @@ from itertools import chain, groupby, islice, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
-from merilo.data.aliases import LIST_FIELDS, TEXT_FIELDS, aliases, text_in
+from merilo.data.aliases import LIST_FIELDS, TEXT_FIELDS, Planner, aliases, text_in
 from merilo.data.content import MAX_KEY, held, is_prose, names, passage_of, passages_in
 from merilo.data.context import MAX_CONTEXTS
 from merilo.data.lines import RawRecord
 from merilo.data.messages import answer_in, are_messages, messages_in
 from merilo.data.objects import Role, plain, role_of
-from merilo.data.sample import FIELDS, NUGGETS
+from merilo.data.sample import FIELDS, NUGGETS, Sample
 from merilo.errors import DataError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from merilo.data.aliases import Planner
-    from merilo.data.sample import Sample
 
 _CONTEXTS: Final = "retrieved_contexts"
 _OWN: Final = frozenset({"metadata", "tools", NUGGETS, "qrels", "span_labels"})

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.data import check
 from merilo.data.context import Context
-from merilo.data.corpus import load_documents
+from merilo.data.corpus import Documents, load_documents
 from merilo.data.lines import refusal
-from merilo.data.load import load
+from merilo.data.load import Records, load
 from merilo.data.remote import fetched_file, is_url
 from merilo.data.sample import BadRecord, Dataset, Sample
 from merilo.data.sentences import MAX_GRADE, DenseSpan, Span, dense
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from merilo.data.check import JSON
-    from merilo.data.corpus import Documents
-    from merilo.data.load import Records
 
 PEOPLE: Final = "people"
 _JUDGE: Final = "judge:"

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from merilo.judging import reply_fields
 from merilo.judging.digests import FRAME, TEXTS, TUPLES, digest_bytes, digest_of, framed
-from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT, ReplySchema, schema_of
-from merilo.judging.synthetic import readable
+from merilo.judging.reply_fields import FLAG, NUMBERS, TEXT, Fields, ListReplySchema, ReplySchema, schema_of
+from merilo.judging.synthetic import Odds, readable
 from merilo.judging.verdicts import (
     LATER,
     DecisionVerdict,
@@ -37,8 +37,6 @@ from merilo.judging.verdicts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.judging.reply_fields import Fields, ListReplySchema
-    from merilo.judging.synthetic import Odds
 
 # -- the forms for annotators: the same texts that the judge reads, and a closed list of labels --
 

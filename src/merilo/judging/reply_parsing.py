@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from merilo.judging.json_extraction import JsonShape, ReplyParseError, read_list
 from merilo.judging.json_types import as_list
 from merilo.judging.kinds.responses import Completion
-from merilo.judging.questions import Pack
+from merilo.judging.questions import Pack, Question
 from merilo.judging.registry import KINDS
 from merilo.judging.reply_fields import (
     ListReplySchema,
@@ -38,7 +38,6 @@ from merilo.judging.reply_fields import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from merilo.judging.questions import Question
     from merilo.judging.reply_fields import SentencesOfContexts
     from merilo.judging.verdicts import Verdict
 

@@ -43,7 +43,7 @@ from unicodedata import normalize
 from merilo.errors import RubricError
 from merilo.judging.digests import TEXTS, TUPLES, digest_bytes, digest_text, digest_texts
 from merilo.judging.kinds.responses import Completion
-from merilo.judging.questions import Pack
+from merilo.judging.questions import Pack, Question, Texts
 from merilo.judging.verdicts import per_type
 from merilo.plugins import Group, plugin
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.runtime import Context
 
-    from merilo.judging.questions import Question, Texts
     from merilo.judging.reply_fields import SentencesOfContexts
 
     Fill = Callable[[Mapping[str, object], "_Tokens"], list[str]]

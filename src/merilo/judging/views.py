@@ -14,12 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.digests import digest_of, digest_text, framed
-from merilo.judging.questions import Pack
+from merilo.judging.questions import Pack, Texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from merilo.judging.questions import Texts
 
 ALONE: Final = framed(b"", b"")
 """The position part of the key of a question that is neither in a pack nor about a view."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import fsum, inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from merilo.data.sample import NO_NUGGETS, NUGGETS, NuggetError, nuggets_in
+from merilo.data.sample import NO_NUGGETS, NUGGETS, NuggetError, Sample, nuggets_in
 from merilo.errors import UsageError
-from merilo.judging.ask import ask, ask_each, both, together
+from merilo.judging.ask import Plan, ask, ask_each, both, together
 from merilo.judging.kinds.contexts import Support
 from merilo.judging.kinds.measured import Embeddings
 from merilo.judging.kinds.responses import Addresses, Answered, AnsweredVerdict, Noncommittal, Parts, Statements
@@ -35,10 +35,6 @@ from merilo.metrics.steps import (
     support_by,
 )
 from merilo.metrics.variants import ResponseMetric
-
-if TYPE_CHECKING:
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
 
 _DECLINES = "the response declines to answer"
 

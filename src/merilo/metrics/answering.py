@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.ask import both, if_judged, together
+from merilo.judging.ask import Plan, both, if_judged, together
 from merilo.judging.kinds.contexts import Sufficiency, SufficiencyLabel, Support
 from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.verdicts import Failure
@@ -28,7 +28,6 @@ from merilo.metrics.variants import ResponseMetric, variant
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
     from merilo.metrics.steps import DistinctStatement
 
 RESPONSES: Final = "responses"

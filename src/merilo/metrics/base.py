@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Ty
 
 from merilo.data.answer import Reading, judged
 from merilo.errors import UsageError
-from merilo.judging.ask import Answer
+from merilo.judging.ask import Answer, Plan
 from merilo.judging.questions import Question
-from merilo.judging.verdicts import FailureKind
+from merilo.judging.verdicts import Failure, FailureKind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.judging.verdicts import Failure, Verdict
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)

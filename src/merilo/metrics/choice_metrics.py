@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from merilo.data.answer import Reading
 from merilo.data.config_files import read_document, validated
 from merilo.errors import UsageError
-from merilo.judging.ask import ask
+from merilo.judging.ask import Plan, ask
 from merilo.judging.digests import digest_json
 from merilo.judging.kinds.responses import Choice
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from merilo.data.context import Context
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
 
 
 class _Aspect(NamedTuple):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.data.answer import Reading
-from merilo.data.citations import Contexts, cited
+from merilo.data.citations import CitedText, Contexts, cited
 from merilo.errors import UsageError
-from merilo.judging.ask import both, together
+from merilo.judging.ask import Plan, both, together
 from merilo.judging.kinds.contexts import Support, SupportLabel, SupportVerdict
 from merilo.judging.kinds.responses import Noncommittal, Statements
 from merilo.judging.verdicts import counting_only
@@ -35,9 +35,7 @@ from merilo.metrics.variants import ResponseMetric
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from merilo.data.citations import CitedText
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
     from merilo.metrics.steps import DistinctStatement
 
 _DECLINES: Final = "the response declines to answer and makes no claim"

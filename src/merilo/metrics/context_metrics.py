@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.errors import UsageError
-from merilo.judging.kinds.contexts import TOP_GRADE, Relevance, Sufficiency, Usefulness
+from merilo.judging.kinds.contexts import TOP_GRADE, Relevance, RelevanceVerdict, Sufficiency, Usefulness
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined, choice
 from merilo.metrics.formulas import average_precision, mean, ndcg
 from merilo.metrics.steps import (
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from merilo.data.context import Context
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.judging.kinds.contexts import RelevanceVerdict
 
 
 class Unit(StrEnum):

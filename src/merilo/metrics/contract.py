@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.data.sample import FIELDS, NUGGETS, Sample
 from merilo.errors import MeriloError, MissingField
-from merilo.judging.ask import AskFailed, together
+from merilo.judging.ask import Answer, AskFailed, Plan, together
 from merilo.judging.kinds.responses import Completion
 from merilo.judging.questions import Question
 from merilo.judging.synthetic import Odds, chance
@@ -25,7 +25,6 @@ from merilo.metrics.text import NAME, build, metric_text, read_call
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from merilo.judging.ask import Answer, Plan
 
 Ended = Score | Undefined | AskFailed | MissingField
 """The possible results of a plan."""

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from merilo.data import check
 from merilo.data.guesses import guesses
 from merilo.errors import MeriloError, UsageError
-from merilo.metrics.base import DECLARED, MetricDefaults, is_composite
+from merilo.metrics.base import DECLARED, Definition, Metric, MetricDefaults, is_composite
 from merilo.metrics.text import NAME, build, read_call, with_version
 from merilo.plugins import OWN_PACKAGE, PUBLISHED, Group, modules_with, names_file, object_in_file, plugins, split_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from merilo.metrics.base import Definition, Metric
 
 C = TypeVar("C", bound="type[Definition]")
 

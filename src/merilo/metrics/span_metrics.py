@@ -11,7 +11,7 @@ from enum import StrEnum
 from math import fsum, log2
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from merilo.data.span_view import view_of
+from merilo.data.span_view import SpanView, Stretch, view_of
 from merilo.errors import UsageError
 from merilo.metrics.base import Kinds, Score, Undefined, choice
 from merilo.metrics.steps import NOTHING_RETRIEVED
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from merilo.data.sample import Sample
-    from merilo.data.span_view import SpanView, Stretch
     from merilo.judging.ask import Plan
 
     Formula = Callable[["_Counts", int | None], float | str]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import ask, ask_each, both, together
+from merilo.judging.ask import Plan, ask, ask_each, both, together
 from merilo.judging.kinds.contexts import Mentions, MentionsVerdict, Relevance, Support
 from merilo.judging.kinds.responses import Entities, Noncommittal, Statements
 from merilo.metrics.base import Kinds, Score, Undefined, choice
@@ -43,7 +43,6 @@ from merilo.metrics.variants import ResponseMetric, RetrievalMetric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
     from merilo.metrics.steps import DistinctStatement
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from unicodedata import category
 
 from merilo.data.answer import states
-from merilo.data.sample import matching_id
+from merilo.data.sample import Sample, matching_id
 from merilo.data.short_answers import stated, taken_apart
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, ask, ask_each, ask_judged, if_judged
+from merilo.judging.ask import AskFailed, Plan, ask, ask_each, ask_judged, if_judged
 from merilo.judging.json_types import as_mapping
 from merilo.judging.kinds.contexts import (
     MentionsVerdict,
@@ -31,7 +31,7 @@ from merilo.judging.kinds.contexts import (
     UsefulnessVerdict,
 )
 from merilo.judging.kinds.responses import Addresses, AddressesVerdict, Noncommittal, Statements
-from merilo.judging.verdicts import Failure, FailureKind, Verdict
+from merilo.judging.verdicts import DecisionVerdict, Failure, FailureKind, Verdict
 from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined, not_judged
 from merilo.metrics.formulas import mean
 
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from merilo.data.context import Context
-    from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
     from merilo.judging.questions import Question, Texts
-    from merilo.judging.verdicts import DecisionVerdict
 
 V = TypeVar("V", bound=Verdict)
 E = TypeVar("E", SupportVerdict, MentionsVerdict)

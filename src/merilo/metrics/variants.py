@@ -26,13 +26,12 @@ from types import new_class
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from merilo.data.answer import Reading
-from merilo.metrics.base import Card, Family, MetricDefaults
+from merilo.metrics.base import Card, Definition, Family, MetricDefaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from dataclasses import Field
 
-    from merilo.metrics.base import Definition
 
 D = TypeVar("D", bound="type[Definition]")
 

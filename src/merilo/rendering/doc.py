@@ -12,14 +12,13 @@ from merilo.data.sanitize import clean
 from merilo.numbers import between, signed
 from merilo.rendering.ci import blocks_within, code, markdown_table
 from merilo.rendering.page import GAP, Page, Span, Tone, cells_of, columns, cut, cut_id, wrap
-from merilo.results.estimate import Verdict
+from merilo.results.estimate import Caveat, Estimate, Verdict
 from merilo.results.records import grouped
 from merilo.stats.gate import GateVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from merilo.results.estimate import Caveat, Estimate
 
 Section: TypeAlias = tuple[str, list[tuple[str, str]]]
 """A heading, and named texts under it."""

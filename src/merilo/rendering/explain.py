@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.data.history import shown_history
 from merilo.data.sanitize import clean
-from merilo.judging.verdicts import DecisionVerdict, Failure, is_not_judged, listed
-from merilo.metrics.base import EvidenceTarget, Failed, Score, Undefined
+from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_not_judged, listed
+from merilo.metrics.base import Evidence, EvidenceTarget, Failed, Outcome, Score, Undefined
 from merilo.metrics.text import FOREIGN
 from merilo.numbers import count, number
 from merilo.rendering.own_words import explain
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
-    from merilo.judging.verdicts import Verdict
-    from merilo.metrics.base import Evidence, Outcome
     from merilo.results.sample_detail import ContextView, HumanVerdict, Remark, SampleDetail, StatementView
     from merilo.runs.run import SampleResult
 

@@ -21,7 +21,7 @@ from merilo.data.sample import FIELDS
 from merilo.errors import UsageError
 from merilo.lazy import optional_module
 from merilo.results.faults import FAULTS, PLACES, sample_fault, unsupported
-from merilo.runs.run import open_store
+from merilo.runs.run import Run, SampleResult, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.run import Run, SampleResult
 
 Cell: TypeAlias = Any  # Any: text, a number, a JSON value, or None if missing
 Row: TypeAlias = tuple[Cell, ...]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from merilo.metrics.base import InWords, Score
+from merilo.metrics.base import InWords, Outcome, Score, ScoreWords
 from merilo.metrics.registry import known_metric
 
 if TYPE_CHECKING:
     from merilo.data.sample import Sample
-    from merilo.metrics.base import Outcome, ScoreWords
     from merilo.rendering.page import Page
     from merilo.runs.run import Run
 

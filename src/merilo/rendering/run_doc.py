@@ -9,7 +9,7 @@ from merilo.judges.base import embedded_right
 from merilo.metrics.answering import Category
 from merilo.metrics.registry import asks_judge, known_metric
 from merilo.numbers import count, number, percent, span
-from merilo.rendering.doc import Line, Part, sections_of
+from merilo.rendering.doc import Line, Part, Section, sections_of
 from merilo.rendering.own_words import mean_rows
 from merilo.rendering.page import Tone
 from merilo.results.comparable import EMBEDDED
@@ -27,14 +27,12 @@ from merilo.results.means import (
     mean_record,
     of_run,
 )
-from merilo.results.measures import measures_of
+from merilo.results.measures import Measure, measures_of
 from merilo.results.records import grouped, picked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from merilo.rendering.doc import Section
-    from merilo.results.measures import Measure
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
     from merilo.stats.correction import Correction

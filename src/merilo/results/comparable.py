@@ -13,14 +13,13 @@ from merilo.metrics.registry import known_metric
 from merilo.results.estimate import Basis
 from merilo.runs.directory import judge_difference
 from merilo.runs.outcomes import outcome_from
-from merilo.stats.corrected_pairs import variance_components
+from merilo.stats.corrected_pairs import VarianceComponents, variance_components
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from merilo.runs.manifest import Manifest
     from merilo.runs.run import Run
-    from merilo.stats.corrected_pairs import VarianceComponents
 
     Judge = Mapping[str, object]
 

@@ -19,10 +19,10 @@ from merilo.data.sample import NUGGETS, NuggetError, nuggets_in
 from merilo.data.span_view import SPAN_LABELS
 from merilo.errors import DataError, RunError, UsageError
 from merilo.judging.json_types import as_mapping
-from merilo.metrics.base import ReadsMetadata
+from merilo.metrics.base import Metric, ReadsMetadata
 from merilo.metrics.registry import known_metric
 from merilo.runs.files import missing_text_error
-from merilo.runs.run import open_store
+from merilo.runs.run import Run, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
-    from merilo.runs.run import Run
 
     Record = Mapping[str, Any]  # Any: a sample's JSON
 

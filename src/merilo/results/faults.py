@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merilo.metrics.answering import Answering, Category
 from merilo.metrics.steps import all_retrieved
-from merilo.stats.means import mean_interval
+from merilo.stats.means import MeanEstimate, mean_interval
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from merilo.runs.outcomes import EvidenceRecord, OutcomeRecord
     from merilo.runs.run import Run, SampleResult
-    from merilo.stats.means import MeanEstimate
 
 DECLINES: Final = "the response declines to answer"
 """The beginning of the reason why a metric of the response is undefined if the response declines."""

@@ -15,7 +15,7 @@ from merilo.engine.plan_run import PlanRun
 from merilo.engine.repeated import STRIDE
 from merilo.judging.registry import KINDS, LABELLED_KINDS
 from merilo.judging.verdicts import DecisionVerdict, Verdict, is_not_judged, probability_of
-from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.base import Failed, Metric, Score, Undefined
 from merilo.metrics.registry import asks_judge, known_metric
 from merilo.results.faults import as_category, category_source
 from merilo.results.records import grouped
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.judging.questions import LabelForm, Question
-    from merilo.metrics.base import Metric
     from merilo.results.scores import RunScores
     from merilo.runs.outcomes import OutcomeRecord, Result
     from merilo.runs.records import StoredQuestion

@@ -23,7 +23,7 @@ from merilo.numbers import count, number
 from merilo.results.judged_samples import mark_of, replayed
 from merilo.results.records import grouped
 from merilo.runs.files import OUTCOMES
-from merilo.runs.run import open_store
+from merilo.runs.run import Run, open_store
 from merilo.stats.agreement_intervals import Agreement, agreement
 from merilo.stats.correction import DECIDING_LABELLED, FOLDS
 from merilo.stats.distributions import student_quantile
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from merilo.results.sample_detail import GivenLabel
     from merilo.runs.outcomes import OutcomeRecord
     from merilo.runs.records import StoredQuestion
-    from merilo.runs.run import Run
     from merilo.runs.store import Store
 
     Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from merilo.judging.rubric import rubric_with_text
 from merilo.judging.verdicts import DecisionVerdict, Failure, Verdict, is_positive, probability_of
 from merilo.metrics.base import EvidenceTarget, Score
 from merilo.results.records import grouped
-from merilo.runs.run import SampleResult, open_store
+from merilo.runs.run import Run, SampleResult, open_store
 from merilo.runs.run_metrics import weak_metrics
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
     from merilo.runs.records import StoredQuestion
-    from merilo.runs.run import Run
 
 
 GivenLabel: TypeAlias = tuple[str, str, str]

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING
 from merilo.errors import RunError
 from merilo.runs.clusters import clusters, without_cluster
 from merilo.runs.files import OUTCOMES, reading_outcomes, truncated_error
-from merilo.runs.outcomes import FAILED, SCORED, outcome_lines, short_outcomes
-from merilo.runs.run import metric_in, open_store, opened
-from merilo.runs.run_metrics import recorded_scale
+from merilo.runs.outcomes import FAILED, SCORED, ShortOutcome, outcome_lines, short_outcomes
+from merilo.runs.run import Run, metric_in, open_store, opened
+from merilo.runs.run_metrics import Scale, recorded_scale
 from merilo.stats.column import Column
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from merilo.runs.outcomes import ShortOutcome
-    from merilo.runs.run import Run
-    from merilo.runs.run_metrics import Scale
 
 _SLACK = 1e-9
 _SHOWN = 5

@@ -13,18 +13,16 @@ from math import fsum, isfinite
 from typing import TYPE_CHECKING, Final
 
 from merilo.judging.digests import digest_of
-from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.base import Composite, Failed, Metric, Outcome, Score, Undefined
 from merilo.runs.manifest import Aggregate, Share
 from merilo.stats.column import bounds
-from merilo.stats.intervals import LEVEL
+from merilo.stats.intervals import LEVEL, Interval
 from merilo.stats.means import MeanEstimate, RunningMean, RunningRatio
 from merilo.stats.resampling import percentile_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from merilo.metrics.base import Composite, Metric, Outcome
-    from merilo.stats.intervals import Interval
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "contexts": ("relevant", "fully_relevant", "useful", "used", "yes"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from merilo.stats.corrected_pairs import PairedCorrection, PairLabels, corrected_pairs_of, difference_span, with_missing
 from merilo.stats.distributions import normal_cdfs
-from merilo.stats.intervals import LEVEL, SEED, check_level, t_quantile
+from merilo.stats.intervals import LEVEL, SEED, Interval, check_level, t_quantile
 from merilo.stats.means import FEWEST_DIFFERENT, PairedTest, own_ends, paired_of
 from merilo.stats.power import detectable_effect
 from merilo.stats.sums import coded, same_length, summed
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.stats.column import Column
-    from merilo.stats.intervals import Interval
 
 _ROUNDING: Final = 1e-12
 """Exact tests produce p-values that equal 1 - level up to rounding."""

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from merilo.stats.distributions import normal_quantile
-from merilo.stats.intervals import LEVEL
+from merilo.stats.intervals import LEVEL, Interval
 from merilo.stats.means import mean_interval
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from merilo.stats.intervals import Interval
 
 _DROPS = (0.02, 0.04, 0.08, 0.16, 0.32)
 """A stake is best against one of these drops below the line."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from merilo.stats.compare import Conclusion, Policy
+from merilo.stats.compare import Comparison, Conclusion, Policy
 from merilo.stats.correction import DECIDING_LABELLED, Labels, correct
 from merilo.stats.intervals import LEVEL, Interval
 from merilo.stats.means import mean_interval
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from merilo.stats.column import Column
-    from merilo.stats.compare import Comparison
 
     Ends = tuple[float, float] | None
 

@@ -22,15 +22,13 @@ from merilo.stats.intervals import (
     t_quantile,
     too_few_clusters,
 )
-from merilo.stats.sums import Histogram, Spread, Sums, check_span, codes_of, numbers, same_length
+from merilo.stats.sums import Histogram, Points, Spread, Sums, check_span, codes_of, numbers, same_length
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from merilo.stats.sums import Points
 
     Numbers = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from merilo.judges.callables import is_chat_model, judge_of_model
 from merilo.judges.llm import LLMJudge, OpenAIEmbeddingsJudge
 from merilo.judges.spec import embedder_from, judge_from
 from merilo.judging.kinds.responses import Completion
-from merilo.metrics.base import Failed, Undefined
+from merilo.metrics.base import Definition, Failed, Metric, Outcome, Undefined
 from merilo.metrics.registry import parse_metric
 from merilo.metrics.text import metric_text
 from merilo.plugins import Group, names_file, plugins
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judges.base import Judge, JudgeLike
-    from merilo.metrics.base import Definition, Metric, Outcome
     from merilo.providers.base import Message
     from merilo.runs.run import Run
 

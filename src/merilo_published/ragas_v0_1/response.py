@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from merilo.judging.kinds.measured import Embeddings, Sentences, Similarities
 from merilo.judging.kinds.responses import Completion
-from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Metric, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import ask_similarities, json_array, on_statements
 from merilo_published.definition import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
     from merilo_published.ragas_v0_1.retrieval import MaybeRead
 
 

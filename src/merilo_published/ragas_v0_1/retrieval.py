@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from merilo.errors import UsageError
-from merilo.judging.ask import ask, ask_each
+from merilo.judging.ask import Plan, ask, ask_each
 from merilo.judging.json_types import as_object
 from merilo.judging.kinds.measured import Sentences
 from merilo.judging.kinds.responses import Completion
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
     from merilo_published.asking import Fields, Reply
 
 # The readers of ragas 0.1: JSON, in code fences or truncated, into fields that are coerced if possible.

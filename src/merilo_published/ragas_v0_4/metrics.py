@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Metric, Score, Undefined
 from merilo.metrics.variants import D, variant
 from merilo_published.asking import REASKS, ReadReply, on_statements
 from merilo_published.definition import Focus, joined, noisy, smoothed_average_precision
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample, TextField
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Card, Metric
 
 
 _EPSILON: Final = 1e-8

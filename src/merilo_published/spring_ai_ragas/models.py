@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar
 
 from merilo.errors import UsageError
-from merilo.judging.ask import AskFailed, together
-from merilo.metrics.base import Score, Undefined
+from merilo.judging.ask import AskFailed, Plan, together
+from merilo.metrics.base import Evidence, Score, Undefined
 from merilo.metrics.formulas import mean
 from merilo_published.asking import (
     Asker,
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Evidence
 
 # The readers of spring-ai-ragas: JSON at the beginning of a reply, mapped to fields as Jackson does.
 #

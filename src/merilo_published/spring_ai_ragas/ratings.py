@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from merilo.errors import UsageError
 from merilo.judging.json_types import as_list, as_object
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, ScoreWords, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Metric, Score, ScoreWords, Undefined
 from merilo.metrics.formulas import average_precision, mean
-from merilo_published.asking import ReplyFault
+from merilo_published.asking import Fields, ReadReply, ReplyFault, RequestTemplate
 from merilo_published.definition import Focus, noisy, scaled_rating
 from merilo_published.spring_ai_ragas import response
 from merilo_published.spring_ai_ragas.models import (
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Plan
-    from merilo.metrics.base import Metric
-    from merilo_published.asking import Fields, ReadReply, RequestTemplate
 
 
 @cache

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from merilo.judging.ask import AskFailed, attempt, together
-from merilo.judging.kinds.measured import Embeddings
+from merilo.judging.ask import AskFailed, Plan, attempt, together
+from merilo.judging.kinds.measured import Embeddings, MatrixVerdict
 from merilo.judging.kinds.responses import Completion
 from merilo.judging.verdicts import Failure
 from merilo.metrics.base import Evidence, EvidenceTarget, Kinds, Score, Undefined
 from merilo.metrics.formulas import cosine, f_measure, mean
-from merilo_published.asking import ReadReply, ReplyFault, numbered
+from merilo_published.asking import Fields, ReadReply, ReplyFault, numbered
 from merilo_published.definition import FactualMode, cosines
 from merilo_published.spring_ai_ragas.models import (
     DISAGREE,
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from merilo.data.sample import Sample
-    from merilo.judging.ask import Plan
-    from merilo.judging.kinds.measured import MatrixVerdict
-    from merilo_published.asking import Fields
 
 
 _JUDGED: Final[Mapping[str, str]] = MappingProxyType({"nothing to judge": "it scores 0"})

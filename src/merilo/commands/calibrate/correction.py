@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from merilo.commands.calibrate.human_labels import draws_of, labels_of
+from merilo.commands.calibrate.human_labels import HumanLabel, LabelDraw, draws_of, labels_of
 from merilo.commands.calibrate.label_matching import (
     LabelledAgreement,
     MatchedLabels,
@@ -24,7 +24,7 @@ from merilo.metrics.registry import asks_judge
 from merilo.numbers import count
 from merilo.results.judged_samples import judged_samples, with_not_judged
 from merilo.results.means import corrected_aggregates
-from merilo.results.scores import read_scores
+from merilo.results.scores import RunScores, read_scores
 from merilo.stats.corrected_pairs import PairLabels
 from merilo.stats.correction import DECIDING_LABELLED, FEWEST_LABELLED, Correction, Labels, Reported, correct
 from merilo.stats.intervals import Interval
@@ -32,9 +32,7 @@ from merilo.stats.intervals import Interval
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from merilo.commands.calibrate.human_labels import HumanLabel, LabelDraw
     from merilo.commands.calibrate.label_matching import Candidate
-    from merilo.results.scores import RunScores
     from merilo.runs.manifest import Aggregate
     from merilo.runs.run import Run
 

@@ -15,14 +15,13 @@ from merilo.data.source import Format, RecordFile, format_of, plain
 from merilo.errors import DataError, Problem, RunError, UsageError
 from merilo.results.records import grouped
 from merilo.runs.files import LABELS, PART, RunLock
-from merilo.runs.run import opened
+from merilo.runs.run import Run, opened
 from merilo.runs.seal import publish, recover
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
-    from merilo.runs.run import Run
 
 _SHOWN: Final = 40
 

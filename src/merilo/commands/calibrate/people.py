@@ -7,26 +7,21 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.calibrate.human_labels import labels_of
-from merilo.commands.label.run import label_run, metrics_to_label
+from merilo.commands.calibrate.human_labels import HumanLabel, labels_of
+from merilo.commands.label.run import Tasks, label_run, metrics_to_label
 from merilo.commands.label.tasks import SETTLED, labelling_time, seconds_per_task
 from merilo.data.sanitize import command
 from merilo.errors import RunError, UsageError
 from merilo.judging.verdicts import probability_of
 from merilo.numbers import count
 from merilo.results.levels import by_levels, judge_sentence, labelled_kinds
-from merilo.results.sample_detail import cases_of
-from merilo.runs.run import opened
+from merilo.results.sample_detail import GivenLabel, HumanVerdict, SampleDetail, cases_of
+from merilo.runs.run import Run, opened
 from merilo.stats.correction import DECIDING_LABELLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
-
-    from merilo.commands.calibrate.human_labels import HumanLabel
-    from merilo.commands.label.run import Tasks
-    from merilo.results.sample_detail import GivenLabel, HumanVerdict, SampleDetail
-    from merilo.runs.run import Run
 
 
 _PLANS: Final = 2

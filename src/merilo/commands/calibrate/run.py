@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Final
 from merilo.commands.calibrate.agreement import ItemAgreement, LabelledItem, item_agreement
 from merilo.commands.calibrate.correction import correction_of, match
 from merilo.commands.calibrate.human_labels import attach_labels, attached_file, earlier_labels, read_people
-from merilo.commands.calibrate.label_matching import remarks_of
+from merilo.commands.calibrate.label_matching import MatchedLabels, remarks_of
 from merilo.commands.calibrate.people import Disagreement, people_and_judge, sentences_of
-from merilo.errors import DataError
+from merilo.errors import DataError, Problem
 from merilo.numbers import count
 from merilo.results.judged_samples import with_not_judged
-from merilo.results.scores import read_scores
-from merilo.runs.run import opened
+from merilo.results.scores import RunScores, read_scores
+from merilo.runs.run import Run, opened
 from merilo.short_repr import short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.calibrate.human_labels import HumanLabel, HumanLabels
-    from merilo.commands.calibrate.label_matching import MatchedLabels
     from merilo.commands.label.tasks import Unit
-    from merilo.errors import Problem
-    from merilo.results.scores import RunScores
-    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 _PROBLEMS_SHOWN: Final = 3

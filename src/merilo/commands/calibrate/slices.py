@@ -13,9 +13,9 @@ from merilo.metrics.answering import Answering, Category
 from merilo.numbers import count
 from merilo.rendering.slices import Slices
 from merilo.results.estimate import Caveat
-from merilo.results.faults import FAITHFULNESS, Faults, judged_metrics, judgements
-from merilo.results.scores import read_scores
-from merilo.results.slices import groups_of, mean_estimate, sliced
+from merilo.results.faults import FAITHFULNESS, Answer, Faults, judged_metrics, judgements
+from merilo.results.scores import RunScores, read_scores
+from merilo.results.slices import Slice, groups_of, mean_estimate, sliced
 from merilo.stats.column import Column, Missing
 from merilo.stats.correction import DECIDING_LABELLED
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from merilo.commands.calibrate.label_matching import MatchedLabels
-    from merilo.results.faults import Answer
-    from merilo.results.scores import RunScores
-    from merilo.results.slices import Slice
     from merilo.runs.run import Run
     from merilo.stats.means import MeanEstimate
 

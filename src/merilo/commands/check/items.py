@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from merilo.data.labels import Task
+from merilo.data.labels import Labelled, Task
 from merilo.data.sample import Sample, with_identified_language
 from merilo.data.sentences import sentences, unnumbered
 from merilo.data.short_answers import stated, taken_apart
-from merilo.judging.ask import ask_each
+from merilo.judging.ask import Plan, ask_each
 from merilo.judging.kinds.contexts import RelevanceVerdict
 from merilo.judging.registry import KINDS
-from merilo.judging.verdicts import is_positive, probability_of
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
+from merilo.judging.verdicts import Verdict, is_positive, probability_of
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Outcome, Score, Undefined
 from merilo.metrics.steps import is_blank
 from merilo.results.records import grouped
 from merilo.stats.agreement_intervals import Agreement, agreement, mean_of
@@ -25,11 +25,7 @@ from merilo.stats.agreement_intervals import Agreement, agreement, mean_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from merilo.data.labels import Labelled
-    from merilo.judging.ask import Plan
     from merilo.judging.questions import Question
-    from merilo.judging.verdicts import Verdict
-    from merilo.metrics.base import Outcome
     from merilo.stats.resampling import Measurement, Resampling
 
     Asked = tuple[Question[Any], ...]

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.check.items import MIN_OF_EACH, SEEN, label_id
+from merilo.commands.check.items import MIN_OF_EACH, SEEN, Figures, Item, TaskTable, label_id
 from merilo.data.check import is_list, is_record
 from merilo.data.labels import Task
 from merilo.data.sanitize import clean
-from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.base import Failed, Outcome, Score, Undefined
 from merilo.numbers import NONE, count, measured, spent_text
 from merilo.rendering.doc import Doc, Line, Part, doc_page
 from merilo.rendering.explain import said
-from merilo.rendering.page import Tone
+from merilo.rendering.page import Page, Tone
 from merilo.results.levels import judge_sentence
 from merilo.results.means import ENDS
 from merilo.results.records import picked
@@ -25,11 +25,8 @@ from merilo.short_repr import short_repr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.commands.check.items import Figures, Item, TaskTable
     from merilo.judges.base import Judge
     from merilo.judges.local.model import GoldenCheck
-    from merilo.metrics.base import Outcome
-    from merilo.rendering.page import Page
 
     JSON = dict[str, Any]  # Any: JSON
 

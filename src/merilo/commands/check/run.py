@@ -32,18 +32,18 @@ from merilo.commands.check.items import (
 from merilo.commands.check.page import JudgeCheck
 from merilo.commands.evaluate.preparation import for_one_judge, judges_of, usage_of
 from merilo.commands.evaluate.run import run_evaluation
-from merilo.commands.plan.run import run_estimate
+from merilo.commands.plan.run import Estimate, run_estimate
 from merilo.data.labels import Labelled, Task, read_labels
 from merilo.data.sample import Dataset
 from merilo.errors import UsageError
 from merilo.judges.local import find
-from merilo.judges.local.card import builtin_cards
+from merilo.judges.local.card import Card, builtin_cards
 from merilo.judges.local.judge import LocalJudge
 from merilo.judges.local.model import golden_check
 from merilo.judges.routed import each_judge, part_for, parts_of, unavailable_reason
 from merilo.judging.registry import KINDS, SPECIAL
 from merilo.lazy import optional_module
-from merilo.metrics.base import Failed
+from merilo.metrics.base import Failed, Outcome
 from merilo.results.records import grouped
 from merilo.runs.files import write_file, writing
 from merilo.runs.outcomes import outcome_from
@@ -56,11 +56,8 @@ if TYPE_CHECKING:
     from merilo.commands.check.items import Item
     from merilo.commands.check.options import CheckOptions
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.plan.run import Estimate
     from merilo.judges.base import Judge
-    from merilo.judges.local.card import Card
     from merilo.judging.questions import Question
-    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
 _AS_USUAL: Final = Resampling()

@@ -7,7 +7,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from merilo.commands.compare.result import Row
+from merilo.commands.compare.result import Row, Side
 from merilo.errors import UsageError
 from merilo.metrics.registry import known_metric
 from merilo.numbers import about, between, count, number, signed
@@ -31,8 +31,8 @@ from merilo.results.estimate import (
 from merilo.results.means import WEAK
 from merilo.results.records import first_of, picked
 from merilo.runs.run_metrics import weak_metrics
-from merilo.stats.compare import Conclusion, Policy, compare
-from merilo.stats.corrected_pairs import judge_error_difference
+from merilo.stats.compare import Comparison, Conclusion, Policy, compare
+from merilo.stats.corrected_pairs import ErrorDifference, PairedCorrection, PairLabels, judge_error_difference
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.distributions import normal_quantile
 from merilo.stats.intervals import LEVEL
@@ -42,11 +42,8 @@ from merilo.stats.power import POWER, LabelSpread, labels_needed, samples_for
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
-    from merilo.commands.compare.result import Side
     from merilo.results.scores import RunScores
     from merilo.stats.column import Column
-    from merilo.stats.compare import Comparison
-    from merilo.stats.corrected_pairs import ErrorDifference, PairedCorrection, PairLabels
 
 UNCHECKED: Final = "no one has checked the judge"
 NEEDED: Final = f"{DECIDING_LABELLED} are needed to correct"

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from merilo.errors import DataError, UsageError
 from merilo.metrics.registry import asks_judge
 from merilo.results.estimate import Caveat
-from merilo.runs.run import metric_in
+from merilo.runs.run import Run, metric_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.results.sample_detail import SampleDetail
     from merilo.results.scores import RunScores
-    from merilo.runs.run import Run
     from merilo.stats.column import Column
 
 

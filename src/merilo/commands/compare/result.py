@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from merilo.data.measures import KNOWN
 from merilo.errors import UsageError
 from merilo.results.estimate import DECIDED, Basis, Caveat, Estimate, Verdict, verdict
-from merilo.results.faults import CANNOT_TELL
-from merilo.results.measures import in_all, read_measures, shared_measures
+from merilo.results.faults import CANNOT_TELL, Faults
+from merilo.results.measures import Measure, in_all, read_measures, shared_measures
 from merilo.short_repr import unknown_attribute
-from merilo.stats.compare import Policy
+from merilo.stats.compare import Comparison, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from merilo.results.faults import Faults
-    from merilo.results.measures import Measure
     from merilo.results.sample_detail import SampleDetail
     from merilo.runs.run import Run
-    from merilo.stats.compare import Comparison
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,15 @@ from merilo.commands.compare.matching import (
     with_common_names,
 )
 from merilo.commands.compare.options import ComparisonRequest
-from merilo.commands.compare.result import Moved, Ranking, RunComparison, Side
+from merilo.commands.compare.result import Moved, Ranking, Row, RunComparison, Side
 from merilo.errors import UsageError
 from merilo.results.comparable import not_comparable, score_affecting_differences
 from merilo.results.contents import equal_questions
-from merilo.results.estimate import Basis, basis_of
+from merilo.results.estimate import Basis, Caveat, basis_of
 from merilo.results.sample_detail import cases_of
 from merilo.results.scores import RunScores, read_scores
-from merilo.runs.run import opened
-from merilo.stats.compare import Policy, moved, simultaneous_errors
+from merilo.runs.run import Run, opened
+from merilo.stats.compare import Errors, Policy, moved, simultaneous_errors
 from merilo.stats.gate import GateVerdict, drop_decision
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.compare.matching import MetricNames
-    from merilo.commands.compare.result import Row
-    from merilo.results.estimate import Caveat
-    from merilo.runs.run import Run
-    from merilo.stats.compare import Errors
 
 
 _NAMED = 5

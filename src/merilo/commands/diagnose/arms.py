@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from merilo.commands.label.run import drawn
 from merilo.data.corpus import load_documents
-from merilo.data.sample import BadRecord, matching_id
+from merilo.data.sample import BadRecord, Dataset, Sample, matching_id
 from merilo.data.sentences import dense
 from merilo.data.span_view import overlap
 from merilo.errors import DataError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from merilo.commands.evaluate.options import Reading
-    from merilo.data.sample import Dataset, Sample
 
 _NEAREST: Final = 5
 """Passages of about the same length among which the placebo is drawn."""

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.diagnose.application import Call, Caller, application_of, code_of, texts_of
 from merilo.commands.diagnose.arms import Question, Retrieved, questions_in, retrieved
-from merilo.commands.diagnose.result import ASKED, CAUSES, asked_in, cases_of, draws_in, unjudged
+from merilo.commands.diagnose.result import ASKED, CAUSES, Draw, asked_in, cases_of, draws_in, unjudged
 from merilo.commands.diagnose.right import Right, right_by
 from merilo.commands.evaluate.options import Reading
 from merilo.commands.evaluate.pipeline import PipelineOutput, PipelineOutputs
 from merilo.commands.evaluate.preparation import checked, dataset_of, judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.label.run import drawn
-from merilo.commands.plan.run import run_estimate
+from merilo.commands.plan.run import Estimate, run_estimate
 from merilo.data.sample import PIPELINE_ERROR, Dataset, Sample
 from merilo.engine.progress import ProgressDispatcher
 from merilo.errors import LimitReached, RunError, UsageError
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from merilo.commands.diagnose.result import Draw
     from merilo.commands.diagnose.settings import DiagnoseOptions
-    from merilo.commands.plan.run import Estimate
     from merilo.metrics.base import Definition
 
     Wanted = tuple[Question, Arm, int]

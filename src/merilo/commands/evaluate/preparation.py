@@ -7,15 +7,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from merilo.commands.evaluate.options import Model
+from merilo.commands.evaluate.options import Judges, Model, Options
 from merilo.commands.keywords import part_from
 from merilo.commands.option import metric_texts
 from merilo.data import check
 from merilo.data.language import UNKNOWN, identify_language
 from merilo.data.lines import ForeignRecords
-from merilo.data.load import load
+from merilo.data.load import Records, load
 from merilo.data.problem_report import named_columns, question_advice, unread_columns
-from merilo.data.sample import FIELDS
+from merilo.data.sample import FIELDS, Dataset, Sample
 from merilo.data.sentences import SPLITTER_ID
 from merilo.engine.answer_store import JudgeRoles
 from merilo.engine.repeated import (
@@ -28,14 +28,14 @@ from merilo.engine.repeated import (
     wordings_of,
 )
 from merilo.errors import UsageError
-from merilo.judges.base import decided_kinds, is_weak
+from merilo.judges.base import Judge, JudgeLike, decided_kinds, is_weak
 from merilo.judges.routed import INSTRUMENTS, REST, NamedSpec, Server, check_kinds, named_spec, part_for
 from merilo.judges.spec import at_server, cross_encoder_from, embedder_from, judges_from
 from merilo.judges.splitter import SplitterJudge
 from merilo.judging.digests import digest_json
 from merilo.judging.registry import KINDS
 from merilo.judging.rubric import rubric_versions
-from merilo.metrics.base import CompositeOfRun, NeedsLibrary, ShownInRun, is_composite
+from merilo.metrics.base import Composite, CompositeOfRun, Definition, Metric, NeedsLibrary, ShownInRun, is_composite
 from merilo.metrics.registry import ALL, all_metrics, core_metrics, parse_metric
 from merilo.metrics.text import metric_text
 from merilo.runs.ingest import Intake, take_in
@@ -49,12 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from os import PathLike
 
-    from merilo.commands.evaluate.options import Judges, Options
-    from merilo.data.load import Records
-    from merilo.data.sample import Dataset, Sample
-    from merilo.judges.base import Judge, JudgeLike
     from merilo.judging.questions import Question
-    from merilo.metrics.base import Composite, Definition, Metric
     from merilo.runs.ingest import UnreadBy
     from merilo.runs.run import Run
     from merilo.runs.store import Store

@@ -22,7 +22,7 @@ from merilo.commands.evaluate.preparation import (
     manifest_of,
     prepared,
 )
-from merilo.engine.answer_store import AnswerStore, LookUp
+from merilo.engine.answer_store import AnswerStore, JudgeRoles, LookUp
 from merilo.engine.budget import check_prices, check_spent, providers_of, spent_record
 from merilo.engine.cache import VerdictCache, default_path
 from merilo.engine.dispatcher import Dispatcher
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
     from merilo.data.sample import Dataset, Sample
-    from merilo.engine.answer_store import JudgeRoles
     from merilo.judges.base import Judge
     from merilo.metrics.base import Metric
     from merilo.providers.base import Provider

@@ -24,7 +24,7 @@ from merilo.numbers import count
 from merilo.rendering.frames import Kind, SampleTable, cell_text
 from merilo.rendering.page import Page
 from merilo.runs.files import staged, writing
-from merilo.runs.run import opened
+from merilo.runs.run import Run, opened
 from merilo.version import version
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.runs.outcomes import OutcomeRecord
-    from merilo.runs.run import Run
 
 
 @dataclass(slots=True)

@@ -7,18 +7,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from merilo.numbers import between, count, number, percent, signed
-from merilo.results.estimate import BY_JUDGE, Basis
+from merilo.results.estimate import BY_JUDGE, Basis, Estimate
 from merilo.results.means import WEAK, weak_legend
 from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
-from merilo.stats.gate import GateVerdict
+from merilo.stats.gate import Decision, GateVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from merilo.results.estimate import Estimate
-    from merilo.stats.gate import Decision
 
 _REPR = 150
 """Maximum length of a reading in a repr: pytest truncates values at 240 characters, in the middle."""

@@ -13,7 +13,7 @@ from merilo.commands.compare.caveats import UNCHECKED
 from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.gate.result import FirstRun, Gate, Gates, Kind
-from merilo.commands.gate.suite import LabelPolicy
+from merilo.commands.gate.suite import LabelPolicy, Suite
 from merilo.commands.verify.recomputed import recompute
 from merilo.errors import RunError, UsageError
 from merilo.numbers import count
@@ -21,11 +21,11 @@ from merilo.results.comparable import judged_by_embedded
 from merilo.results.contents import MAX_OTHER
 from merilo.results.estimate import Basis, Caveat, Estimate, Level, Missing, Verdict, basis_of, covers_imported
 from merilo.results.means import WEAK
-from merilo.results.scores import read_scores
+from merilo.results.scores import RunScores, read_scores
 from merilo.runs.run import Run, metric_in, opened
 from merilo.runs.run_metrics import check_asked, recorded_scale, weak_metrics
 from merilo.stats.compare import Policy
-from merilo.stats.gate import GateVerdict, drop_decision, gate_minimum
+from merilo.stats.gate import Decision, GateVerdict, drop_decision, gate_minimum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from merilo.commands.compare.result import Row, RunComparison
-    from merilo.commands.gate.suite import Suite
-    from merilo.results.scores import RunScores
     from merilo.stats.correction import Labels
-    from merilo.stats.gate import Decision
 
 
 def gate_run(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from xml.etree import ElementTree as ET
 
 from merilo.commands.calibrate.people import next_step
 from merilo.commands.compare.caveats import ALL_LABELLED, more_labels, more_questions
-from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Kind
+from merilo.commands.gate.result import NO_BASELINE, CannotTell, FirstRun, Gate, Gates, Kind
 from merilo.data.sanitize import clean, command
 from merilo.numbers import number
 from merilo.rendering.ci import Annotation, blocks_within, code, details, markdown_table
@@ -27,9 +27,6 @@ from merilo.stats.distributions import normal_quantile
 from merilo.stats.gate import GateVerdict
 from merilo.stats.intervals import LEVEL
 from merilo.stats.power import POWER
-
-if TYPE_CHECKING:
-    from merilo.commands.gate.result import Gate, Gates
 
 SHOWN: Final = 3
 _TEXT: Final = 200

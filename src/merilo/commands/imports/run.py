@@ -13,7 +13,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.imports.tables import refused, score_rows
+from merilo.commands.imports.tables import Rows, refused, score_rows
 from merilo.data.measures import measure_columns
 from merilo.data.remote import refuse_url
 from merilo.data.sentences import SPLITTER_ID
@@ -25,7 +25,7 @@ from merilo.results.summary import Tally
 from merilo.runs.clusters import cluster_numbers, clusters_by_sample
 from merilo.runs.directory import built, free_directory
 from merilo.runs.files import OUTCOMES, STORE, part_of
-from merilo.runs.ingest import take_in
+from merilo.runs.ingest import Intake, take_in
 from merilo.runs.manifest import Manifest
 from merilo.runs.outcomes import Result
 from merilo.runs.run import UNSPENT, Run, publish_new
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Mapping, Sequence
     from os import PathLike
-
-    from merilo.commands.imports.tables import Rows
-    from merilo.runs.ingest import Intake
 
 
 NOT_SCORED: Final = "not scored there"  # stored in runs: an import repeated into its directory must equal the first

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.adapters.exports import Contents, damage_of, export_of, result_files
+from merilo.adapters.exports import Contents, Export, damage_of, export_of, result_files
 from merilo.adapters.spans import SpanFile, conventions
 from merilo.data.problem_report import grouped_messages
 from merilo.data.sample import Sample
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.adapters.base import Item
-    from merilo.adapters.exports import Export
 
 SHOWN: Final = 20
 """Maximum samples that a page lists."""

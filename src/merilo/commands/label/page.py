@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from merilo.commands.label.task_file import READ, TaskFile, keys_of, named, open_task, range_of
+from merilo.commands.label.task_file import READ, OpenTask, TaskFile, keys_of, named, open_task, range_of
 from merilo.commands.label.tasks import (
     ASSUMED_S,
     COLUMNS,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.label.run import Tasks
-    from merilo.commands.label.task_file import OpenTask
 
 GUIDELINES: Final = (
     "Judge by the texts on this page alone, even if you know more or know better.",

@@ -24,11 +24,11 @@ from merilo.commands.label.tasks import (
 )
 from merilo.errors import UsageError
 from merilo.metrics.registry import asks_judge, known_definition
-from merilo.results.judged_samples import judged_samples, with_not_judged
+from merilo.results.judged_samples import Item, JudgedSample, judged_samples, with_not_judged
 from merilo.results.records import grouped, picked
-from merilo.results.scores import read_scores
+from merilo.results.scores import RunScores, read_scores
 from merilo.runs.files import CALLS
-from merilo.runs.run import opened
+from merilo.runs.run import Run, opened
 from merilo.short_repr import short_repr
 from merilo.stats.correction import DECIDING_LABELLED
 from merilo.stats.power import LabelSpread
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.data.sample import Sample
-    from merilo.results.judged_samples import Item, JudgedSample
-    from merilo.results.scores import RunScores
-    from merilo.runs.run import Run
 
 SAMPLES: Final = 40
 _FEWEST: Final = 30

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from merilo.data.remote import refuse_url
-from merilo.data.sample import Fingerprint
+from merilo.data.sample import Fingerprint, Sample
 from merilo.engine.budget import Unanswered, spent_record
 from merilo.engine.event_loop import rare_collections
 from merilo.errors import RunError, UsageError
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
 
-    from merilo.data.sample import Sample
     from merilo.runs.manifest import Manifest
 
 _NAMED: Final = 5

@@ -10,7 +10,7 @@ from merilo.data.context import Context
 from merilo.data.sample import NUGGETS, Sample
 from merilo.errors import MissingField
 from merilo.judging.kinds.responses import Statements
-from merilo.metrics.base import Metric, Score, Undefined, drive, is_composite
+from merilo.metrics.base import Definition, Metric, Score, Undefined, drive, is_composite
 from merilo.metrics.registry import families, find_metric, known_metric, native_metrics, parse_metric, systems
 from merilo.metrics.text import bare_name, metric_text, parameters_of
 from merilo.numbers import count
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from merilo.judging.questions import Question
     from merilo.judging.verdicts import Verdict
-    from merilo.metrics.base import Definition
 
 _TITLES = {
     "retrieval": "Retrieval: did the retriever find the right text?",

@@ -16,9 +16,9 @@ from merilo.engine.amounts import LOOKED_AT, Amount, MetricEstimate
 from merilo.engine.answer_store import AnswerStore, LookUp
 from merilo.engine.budget import providers_of
 from merilo.engine.cache import VerdictCache, default_path
-from merilo.engine.dry_run import DryRun
+from merilo.engine.dry_run import DryRun, QuestionCounts
 from merilo.numbers import count, duration, money
-from merilo.providers.prices import outdated, prices_from
+from merilo.providers.prices import Price, outdated, prices_from
 from merilo.providers.questions import thread_count
 from merilo.rendering.markup import printed_html
 from merilo.rendering.page import DEFAULT_WIDTH, Page, Tone, page_width, print_result, tell
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from merilo.commands.evaluate.options import Options
     from merilo.data.lines import ForeignRecords
     from merilo.data.load import Records
-    from merilo.engine.dry_run import QuestionCounts
     from merilo.judges.local.judge import LocalTime
-    from merilo.providers.prices import Price
 
 
 @dataclass(frozen=True, slots=True)

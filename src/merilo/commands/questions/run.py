@@ -15,29 +15,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from merilo.commands.evaluate.preparation import for_one_judge, judges_of, usage_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.label.run import drawn
-from merilo.commands.plan.run import run_estimate
-from merilo.data.corpus import load_corpus
+from merilo.commands.plan.run import Estimate, run_estimate
+from merilo.data.corpus import SourceDocument, load_corpus
 from merilo.data.sample import Dataset, Sample, with_identified_language
 from merilo.data.sentences import split
 from merilo.data.short_answers import stated
 from merilo.errors import UsageError
 from merilo.judges.routed import unavailable_reason
 from merilo.judges.words import stems
-from merilo.judging.ask import ask, both
+from merilo.judging.ask import Plan, ask, both
 from merilo.judging.kinds.contexts import Sufficiency, SufficiencyLabel, Support
 from merilo.judging.kinds.responses import Completion, PassageQuestion, PassageQuestionVerdict
-from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Score, Undefined
+from merilo.metrics.base import Card, Evidence, EvidenceTarget, Failed, Kinds, MetricDefaults, Outcome, Score, Undefined
 from merilo.runs.outcomes import outcome_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.plan.run import Estimate
-    from merilo.data.corpus import SourceDocument
     from merilo.judges.base import Judge
-    from merilo.judging.ask import Plan
-    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
 

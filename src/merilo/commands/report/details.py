@@ -10,7 +10,7 @@ from merilo.data.history import shown_history
 from merilo.data.sentences import judged_sentences
 from merilo.data.short_answers import taken_apart
 from merilo.judging.kinds.contexts import RelevanceVerdict, SupportVerdict
-from merilo.metrics.base import Failed, Score, Undefined
+from merilo.metrics.base import Failed, Outcome, Score, Undefined
 from merilo.rendering.explain import AVERAGED, asked_of, by_person, reason_of, remark_kind, said
 from merilo.rendering.own_words import explained
 from merilo.rendering.page import cut
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
-    from merilo.metrics.base import Outcome
     from merilo.rendering.doc import Section
     from merilo.rendering.slices import Slices
     from merilo.results.faults import Faults

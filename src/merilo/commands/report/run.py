@@ -34,14 +34,14 @@ from merilo.numbers import count, percent, spent_text
 from merilo.results.comparable import judged_by_embedded
 from merilo.results.contents import chosen, has_order
 from merilo.results.estimate import BY_JUDGE, Level
-from merilo.results.faults import CANNOT_TELL, PLACES, judged_metrics
+from merilo.results.faults import CANNOT_TELL, PLACES, Faults, judged_metrics
 from merilo.results.means import judge_name, row_name
 from merilo.results.measures import measures_of
 from merilo.results.records import grouped
 from merilo.results.sample_detail import SampleDetail
 from merilo.results.slices import values_by_field
-from merilo.runs.run import opened
-from merilo.runs.run_metrics import NO_SCALE, recorded_scale, weak_metrics
+from merilo.runs.run import Run, opened
+from merilo.runs.run_metrics import NO_SCALE, Scale, recorded_scale, weak_metrics
 from merilo.stats.diagnosis import NO_CAUSES
 
 if TYPE_CHECKING:
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from merilo.commands.compare.result import RunComparison
     from merilo.rendering.run_doc import RunView
     from merilo.rendering.slices import Slices
-    from merilo.results.faults import Faults
-    from merilo.runs.run import Run
-    from merilo.runs.run_metrics import Scale
 
 
 _LIST_CHARS = 300

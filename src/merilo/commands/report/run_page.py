@@ -14,8 +14,8 @@ from merilo.commands.compare.options import ComparisonRequest
 from merilo.commands.compare.run import compare_runs
 from merilo.commands.compare.text import comparison_doc, weak_of
 from merilo.commands.diagnose.page import diagnosis_html, diagnosis_in
-from merilo.commands.report.details import Caution
-from merilo.commands.report.run import compared_samples, report_run
+from merilo.commands.report.details import Card, Caution, Entry, RunReport, Value
+from merilo.commands.report.run import ComparedSamples, compared_samples, report_run
 from merilo.data.sanitize import visible
 from merilo.engine.event_loop import rare_collections
 from merilo.errors import UsageError
@@ -24,7 +24,7 @@ from merilo.numbers import count, number
 from merilo.rendering.doc import forest
 from merilo.rendering.markup import packed, page, write_page
 from merilo.rendering.run_doc import embedded_counts, fault_sentence, fault_share
-from merilo.rendering.slices import mean_cell, shown_faults, slice_notes
+from merilo.rendering.slices import Slices, mean_cell, shown_faults, slice_notes
 from merilo.results.faults import (
     CANNOT_TELL,
     FAITHFULNESS,
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.commands.compare.result import RunComparison
-    from merilo.commands.report.details import Card, Entry, RunReport, Value
-    from merilo.commands.report.run import ComparedSamples
-    from merilo.rendering.slices import Slices
     from merilo.results.faults import Fault
     from merilo.runs.run import Run
     from merilo.runs.run_metrics import Scale

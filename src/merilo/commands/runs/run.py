@@ -25,14 +25,12 @@ from merilo.results.means import WeakMarks, weak_legend
 from merilo.results.records import first_of, picked
 from merilo.runs.directory import RUNS
 from merilo.runs.files import LEDGER, MANIFEST, SEAL, STORE, SUMMARY, USAGE, check_regular, is_locked
-from merilo.runs.manifest import read_manifest, read_summary, read_usage
+from merilo.runs.manifest import Manifest, read_manifest, read_summary, read_usage
 from merilo.runs.run_metrics import weak_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from os import PathLike
-
-    from merilo.runs.manifest import Manifest
 
 
 class State(StrEnum):

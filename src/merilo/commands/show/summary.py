@@ -26,14 +26,13 @@ from merilo.results.estimate import Level
 from merilo.results.faults import FAULTS, PLACES, Answer, Faults
 from merilo.results.means import WEAK_LEGEND, WeakMarks, judge_name, unpriced
 from merilo.results.records import picked
-from merilo.runs.run import metric_in, open_store
+from merilo.runs.run import Run, metric_in, open_store
 from merilo.runs.run_metrics import WorstScores, metric_to_inspect, weak_metrics, worst_scores
 from merilo.short_repr import short_screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from merilo.runs.run import Run
     from merilo.stats.correction import Correction
 
 

@@ -22,7 +22,7 @@ from merilo.judges.routed import recorded_parts
 from merilo.judging.verdicts import Failure
 from merilo.results.scores import RunScores, read_scores
 from merilo.runs.files import MANIFEST, OUTCOMES, STORE, SUMMARY, read_json_bytes
-from merilo.runs.run import open_store, opened
+from merilo.runs.run import Run, open_store, opened
 from merilo.runs.run_metrics import scales_of
 from merilo.runs.seal import stamp
 from merilo.version import version
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from merilo.judging.ask import Answer
     from merilo.metrics.base import Metric
     from merilo.runs.outcomes import Result
-    from merilo.runs.run import Run
     from merilo.runs.store import Store
     from merilo.stats.column import Column
 

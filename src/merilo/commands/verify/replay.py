@@ -28,7 +28,7 @@ from merilo.engine.repeated import draws_of, repeated, reworded, unmeasured, wor
 from merilo.errors import RunError, UsageError
 from merilo.judges.base import decided_kinds
 from merilo.judging.json_types import compact
-from merilo.metrics.base import is_composite
+from merilo.metrics.base import Definition, Metric, is_composite
 from merilo.metrics.registry import parse_recorded
 from merilo.metrics.text import metric_text
 from merilo.results.records import first_of
@@ -47,7 +47,7 @@ from merilo.runs.files import (
     part_of,
     read_json_bytes,
 )
-from merilo.runs.outcomes import outcome_lines
+from merilo.runs.outcomes import OutcomeRecord, Result, outcome_lines
 from merilo.runs.run import UNSPENT, Run, open_store, publish_new, unchecked_run
 from merilo.runs.run_metrics import recorded_weak_kinds, scales_of, weak_metrics
 from merilo.runs.seal import inspect_seal, recover
@@ -61,9 +61,7 @@ if TYPE_CHECKING:
     from merilo.commands.verify.answers import Take
     from merilo.data.sample import Sample
     from merilo.judging.ask import Answer
-    from merilo.metrics.base import Definition, Metric
     from merilo.runs.manifest import Manifest
-    from merilo.runs.outcomes import OutcomeRecord, Result
 
 
 _SHOWN: Final = 100

@@ -10,8 +10,8 @@ from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from merilo.metrics.base import Failed, Score
-from merilo.runs.run_metrics import recorded_scale
+from merilo.metrics.base import Failed, Outcome, Score
+from merilo.runs.run_metrics import Scale, recorded_scale
 from merilo.stats.drift import (
     Anchor,
     Losses,
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from merilo.commands.watch.settings import Watch
-    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
-    from merilo.runs.run_metrics import Scale
 
 DAY_S: Final = 86_400.0
 YEAR_S: Final = 365.25 * DAY_S

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from merilo.commands.evaluate.preparation import judges_of
 from merilo.commands.evaluate.run import run_evaluation
 from merilo.commands.plan.run import run_estimate
-from merilo.commands.watch.evidence import DAY_S, SCORED, YEAR_S, Evidence, Scores, State, sums_of, units_in
+from merilo.commands.watch.evidence import DAY_S, SCORED, YEAR_S, Evidence, JudgedUnit, Scores, State, sums_of, units_in
 from merilo.commands.watch.tail import Position, Tail
 from merilo.data.lines import ForeignRecords
 from merilo.engine.budget import providers_of, spent_record
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from merilo.commands.evaluate.options import Options
-    from merilo.commands.watch.evidence import JudgedUnit
     from merilo.commands.watch.journal import Entry, Journal
     from merilo.commands.watch.settings import Watch
 

@@ -6,17 +6,15 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from merilo.commands.watch.evidence import SCORED, State
+from merilo.commands.watch.evidence import SCORED, Evidence, State
 from merilo.commands.watch.journal import Journal
-from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, TRAFFIC
+from merilo.commands.watch.look import LEARNED, LEARNED_DAYS, TRAFFIC, Watcher
 from merilo.data.sanitize import clean
 from merilo.numbers import count, number
 from merilo.rendering.doc import Doc, Line, Part, doc_page
 from merilo.stats.drift import WEEKDAYS_FROM
 
 if TYPE_CHECKING:
-    from merilo.commands.watch.evidence import Evidence
-    from merilo.commands.watch.look import Watcher
     from merilo.rendering.page import Page
 
 Record = dict[str, Any]  # Any: JSON

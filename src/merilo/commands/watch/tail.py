@@ -26,7 +26,7 @@ from merilo.adapters.traces import items_of_traces, whole_item
 from merilo.commands.watch.settings import storable
 from merilo.data.aliases import aliases
 from merilo.data.json_records import Decoder
-from merilo.data.lines import BUFFER_BYTES
+from merilo.data.lines import BUFFER_BYTES, RawRecord
 from merilo.data.source import no_such_file, open_unpacked
 from merilo.errors import DataError
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from merilo.adapters.base import Item
     from merilo.adapters.spans import Span, SpanFile
-    from merilo.data.lines import RawRecord
 
 _COMPARED: Final = 4096
 """Bytes at the start and at the end of what was read by which a file is recognised."""

@@ -20,14 +20,13 @@ from merilo.judging.questions import (
     yes_or_no,
 )
 from merilo.judging.reply_fields import NUMBERS, TEXT, ReplySchema
-from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, SENTENCES, USER_INPUT, readable
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, SENTENCES, USER_INPUT, Odds, readable
 from merilo.judging.verdicts import LATER, DecisionVerdict, evidence_fault, flag_of, index_fault, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from merilo.judging.reply_fields import Fields, SentencesOfContexts
-    from merilo.judging.synthetic import Odds
 
 
 TOP_GRADE: Final = 2

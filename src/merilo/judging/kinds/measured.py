@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from merilo.judging.questions import Question, Texts
-from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, chance
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, Odds, chance
 from merilo.judging.verdicts import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sized
-
-    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)

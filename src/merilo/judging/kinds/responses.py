@@ -17,15 +17,12 @@ from merilo.judging.questions import (
     YesNoVerdict,
     yes_no_schema,
 )
-from merilo.judging.reply_fields import TEXT, TEXT_OF_SENTENCE, ListReplySchema, ReplySchema, object_schema
-from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, SENTENCES, USER_INPUT
+from merilo.judging.reply_fields import TEXT, TEXT_OF_SENTENCE, Fields, ListReplySchema, ReplySchema, object_schema
+from merilo.judging.synthetic import CONTEXT, OTHER, RESPONSE, SENTENCES, USER_INPUT, Odds
 from merilo.judging.verdicts import LATER, ListVerdict, Verdict, index_fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from merilo.judging.reply_fields import Fields
-    from merilo.judging.synthetic import Odds
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from merilo.data import check
 from merilo.data.sample import JSON, Sample
 from merilo.errors import DataError, UsageError
 from merilo.judges.spec import judge_from
-from merilo.metrics.base import Evidence, EvidenceTarget, Score, Undefined
+from merilo.metrics.base import Evidence, EvidenceTarget, Metric, Outcome, Score, Undefined
 from merilo.metrics.text import metric_text
 from merilo.results.means import counts_text
 from merilo_published import axion
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.judges.base import Judge, JudgeLike
-    from merilo.metrics.base import Metric, Outcome
 
 FIELD_OF: Final[Mapping[str, str]] = {
     "user_input": "query",

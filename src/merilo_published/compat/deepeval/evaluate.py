@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from merilo.commands.blocking import run_blocking
 from merilo.errors import DataError, JudgeError, UsageError
-from merilo.metrics.base import Failed, Undefined
+from merilo.metrics.base import Failed, Outcome, Undefined
 
 from ..scoring import MadeOnce, RunSettings, score, tell_report
 from .metrics import BaseMetric, judge_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from merilo.judges.base import Judge
-    from merilo.metrics.base import Outcome
     from merilo.runs.run import Run
 
 SESSION_RUNS: Final = "MERILO_SESSION_RUNS"

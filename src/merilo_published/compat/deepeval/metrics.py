@@ -9,7 +9,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
 from merilo.judges.spec import judge_from
 from merilo.judging.kinds.responses import Completion
-from merilo.metrics.base import EvidenceTarget, Failed, Score
+from merilo.metrics.base import EvidenceTarget, Failed, Outcome, Score
 from merilo.metrics.registry import parse_metric
 
 from ..scoring import RunSettings, Wanted, Wrapped, judge_for, score, usable, usual_model, why_none
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from merilo.judges.base import Judge
-    from merilo.metrics.base import Outcome
 
     from .test_case import LLMTestCase
 

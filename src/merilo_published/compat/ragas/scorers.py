@@ -11,7 +11,7 @@ from merilo.commands.blocking import run_blocking
 from merilo.errors import JudgeError, UsageError
 from merilo.judges.spec import cross_encoder_from, judge_from
 from merilo.judging.kinds.measured import Embeddings, Similarities
-from merilo.metrics.base import Failed, Score
+from merilo.metrics.base import Failed, Outcome, Score
 from merilo.metrics.registry import parse_metric
 from merilo_published.ragas_v0_4.texts import Distance
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from merilo.judges.base import Judge
-    from merilo.metrics.base import Outcome
 
     from .table import Line, Row
 
