@@ -9,8 +9,6 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from merilo.errors import UsageError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
@@ -46,6 +44,8 @@ def optional_module(module: str, *, wanted_by: str, install: str) -> Any:  # Any
 
     `wanted_by`: what needs it, the subject of the message. `install`: what to install, such as `merilo[parquet]`.
     """
+    from merilo.errors import UsageError  # a package that is only imported needs no errors
+
     try:
         return import_module(module)
     except ImportError:

@@ -52,8 +52,7 @@ def test_the_project_file_lists_routes(routed: Here) -> None:
     done = routed.merilo("run", "data.jsonl", "--metrics", "context_relevance", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert merilo.Run.open(routed.path / "out").manifest.judges["judge"]["name"] == NAME
-    rows = {row["option"]: row for row in routed.json("runs", "config")["settings"]}
-    assert rows["judge"]["value"] == ["relevance,sufficiency=scripted:script.jsonl", "embedded"]
+    assert "relevance,sufficiency=scripted:script.jsonl" in routed.merilo("runs", "config").stdout
 
 
 def test_judges_are_tested_by_route(routed: Here) -> None:

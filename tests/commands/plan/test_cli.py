@@ -1,6 +1,5 @@
 """`merilo run --plan`, and how a run tells what it cost."""
 
-import re
 import shlex
 
 import pytest
@@ -8,8 +7,7 @@ from command_line import Here
 from each_case import each_case
 from server import JudgeServer
 
-from merilo.commands.plan.run import Estimate, plan_page, rounded
-from merilo.engine.amounts import Amount
+from merilo.commands.plan.run import rounded
 from merilo.numbers import money
 
 DATA = [
@@ -57,48 +55,6 @@ def test_a_plan_as_json(here: Here) -> None:
     assert found["metrics"]["context_precision"]["added"]["requests"] == 0
     assert found["typical"]["usd"] is None
     assert found["unpriced"] == ["m at http://127.0.0.1:9/v1"]
-
-
-def bound_of(page: str) -> str:
-    """The row about the upper bound, on one line."""
-    return " ".join(page[page.index("  at most") : page.index("\nBasis")].split())
-
-
-def test_the_upper_bound_is_shown_with_advice(here: Here) -> None:
-    """The page and JSON have the bound, however high, and the page the advice to set a limit."""
-    here.write("data.jsonl", DATA)
-    words = ["data.jsonl", "--judge", "openai:gpt-4.1-mini", "--no-cache", "--metrics", "faithfulness"]
-    done = here.merilo("run", "--plan", *words)
-    assert re.match(r"at most \d+ requests, \d+ k tokens in, [\d.]+ [kM] out, [\d.]+ USD: ", bound_of(done.stdout))
-    assert bound_of(done.stdout).endswith("It is usually far too high. Use --max-cost to limit spending.")
-    assert done.stdout.splitlines()[-1] == shlex.join(["merilo", "run", *words]).replace("merilo run", "  merilo run")
-    most = here.json("run", "--plan", *words)["at_most"]
-    assert most["usd"] > 20 * here.json("run", "--plan", *words)["typical"]["usd"]
-    assert isinstance(most["input_tokens"], int)
-
-
-def test_a_bound_is_rounded() -> None:
-    """Amounts have three digits."""
-    typical = Amount(4_000, 12_345_678, 98_765, 60.0)
-    found = Estimate(
-        data="data",
-        judge="openai:m",
-        samples=400,
-        looked_at=400,
-        metrics=(),
-        left_out={},
-        typical=typical,
-        at_most=typical.times(20),
-        seconds=None,
-        concurrency=16,
-        measured=False,
-        prices=(),
-        unpriced=("m",),
-    )
-    assert bound_of(str(plan_page(found, 80))) == (
-        "at most 80.0 k requests, 247 M tokens in, 1.98 M out, 1,200 USD: every possible question, every re-ask, and "
-        "every reply at its maximum length. It is usually far too high. Use --max-cost to limit spending."
-    )
 
 
 @each_case(
