@@ -30,7 +30,7 @@ def export(
             "-o",
             "--out",
             metavar="FILE",
-            help="File to write (.csv, .jsonl, .parquet, .otlp.jsonl; of several runs .csv, .tex). It is replaced.",
+            help="File to write: .csv, .jsonl, .parquet, .otlp.jsonl; of three runs or more .csv, .tex.",
             show_default=False,
         ),
     ],

@@ -40,7 +40,7 @@ EXAMPLES = """\b
 Examples:
   merilo watch traces/ --state prod.watch --judge decisions:gpt-6-luna --metrics faithfulness
   merilo watch answers.jsonl --state prod.watch --once --prometheus watch.prom
-  merilo watch answers.jsonl --state prod.watch --rebase 14d
+  merilo watch answers.jsonl --state prod.watch --rebase 14d --once
 """
 _WITHOUT: Final = (
     "limit draws out reading.skip_invalid reading.shard reading.qrels reading.documents "
