@@ -59,8 +59,7 @@ def export_run(run: Run | str | PathLike[str], out: str | PathLike[str]) -> Expo
     endings = sorted(FORMATS, key=len, reverse=True)  # .otlp.jsonl before .jsonl
     writer = next((FORMATS[ending] for ending in endings if path.name.lower().endswith(ending)), None)
     if writer is None:
-        known = f"{', '.join(FORMATS)}; .tex takes three runs or more"
-        raise UsageError(f"Cannot tell the format of {path}. End the name in one of {known}.")
+        raise UsageError(f"Cannot tell the format of {path}. End the name in one of {', '.join(FORMATS)}.")
     found = opened(run)
     diagnosis = diagnosis_in(found)
     table = SampleTable.of(shown_run(found), diagnosis.named if diagnosis else {})
