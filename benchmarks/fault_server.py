@@ -100,9 +100,10 @@ def _verdict(asked: Asked) -> dict[str, Any]:
     number = asked.number
     if asked.name == "relevance":
         return {"reason": f"By {number}.", "grade": number % 3, "evidence": [1] if number % 3 else []}
-    if asked.name == "texts":  # with one task: the statements of the reference
+    if asked.name in {"statements", "texts"}:
         texts = [f"Statement {n} of {asked.digest.hex()} stands alone." for n in range(STATEMENTS)]
-        return {"verdicts": [{"number": 1, "statements": [{"sentence": 1, "text": text} for text in texts]}]}
+        listed: dict[str, Any] = {"statements": [{"sentence": 1, "text": text} for text in texts]}
+        return listed if asked.name == "statements" else {"verdicts": [{"number": 1, **listed}]}
     if asked.name == "support_together":
         return {"verdicts": [_support(n, _LABELS[asked.digest[n % 16] % 3]) for n in range(1, asked.statements + 1)]}
     raise ValueError(f"no verdict for the schema {asked.name!r}")

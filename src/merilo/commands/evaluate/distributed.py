@@ -275,13 +275,13 @@ async def _merged(start: Runner, blocks: Blocks, path: Path, samples: int, progr
 
 async def _results(start: Runner, blocks: Blocks, progress: ProgressDispatcher) -> list[BlockResult]:
     """Run the workers in a thread, because a runner blocks; show meanwhile which blocks are done."""
-    loop, told = asyncio.get_running_loop(), set[str]()
+    loop, noted = asyncio.get_running_loop(), set[str]()
 
     def show(result: BlockResult) -> None:
         progress.advance(result.done)
         for text in result.notes:
-            if text not in told:
-                told.add(text)
+            if text not in noted:
+                noted.add(text)
                 progress.note(text)
 
     def run() -> list[BlockResult]:
